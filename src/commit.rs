@@ -1,0 +1,1 @@
+//! Committing: winners, their net effect, the conflict check, and the attempt loop.

@@ -1,0 +1,244 @@
+//! One error type; its kind says what the caller does next.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use datafusion::error::DataFusionError;
+use deltalake::DeltaTableError;
+
+/// The result of a fallible call of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What to do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Another writer changed what this statement read or wrote. Run the statement again on the
+    /// newest version.
+    Conflict,
+    /// Other writers kept winning the race for the next version and the attempts are used up; no
+    /// conflict was found. Run the same statement again, later or with more attempts.
+    Contended,
+    /// The storage did not answer or the table moved on while a statement was planned. Run the
+    /// statement again.
+    Unavailable,
+    /// The statement or the table uses something that this crate does not do. The message names
+    /// it and says what to do instead.
+    Unsupported,
+    /// The input is wrong: a name, an option or a value. Correct it.
+    Invalid,
+    /// The log or a data file contradicts itself. Repair the table.
+    Corrupt,
+    /// A bug in this crate. Report it.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The kind in lower case, as it stands at the head of a message.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Contended => "contended",
+            Self::Unavailable => "unavailable",
+            Self::Unsupported => "unsupported",
+            Self::Invalid => "invalid",
+            Self::Corrupt => "corrupt",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// An error with a [kind](ErrorKind), a message and, where there is one, the error behind it.
+///
+/// Errors that travel through DataFusion are found again with [`Error::find`]:
+///
+/// ```
+/// use datafusion::error::DataFusionError;
+/// use delta_disjoint::{Error, ErrorKind};
+///
+/// let wrapped: DataFusionError = Error::invalid("no such option").into();
+/// let wrapped = wrapped.context("while planning");
+/// assert_eq!(Error::find(&wrapped).map(Error::kind), Some(ErrorKind::Invalid));
+/// ```
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` that says `message` (no full stop at the end).
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// [`ErrorKind::Unavailable`].
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message)
+    }
+
+    /// [`ErrorKind::Unsupported`].
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// [`ErrorKind::Invalid`].
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// [`ErrorKind::Corrupt`].
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// [`ErrorKind::Internal`].
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// This error with `source` behind it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The message without the kind in front.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same statement may succeed when it is run again as it is.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Conflict | ErrorKind::Contended | ErrorKind::Unavailable
+        )
+    }
+
+    /// The error of this crate inside a DataFusion error, however deep.
+    pub fn find(error: &DataFusionError) -> Option<&Self> {
+        let mut current: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(error) = current {
+            if let Some(found) = error.downcast_ref::<Self>() {
+                return Some(found);
+            }
+            // A boxed or shared error is its own node of the chain.
+            current = match error.downcast_ref::<DataFusionError>() {
+                Some(DataFusionError::External(inner)) => match inner.downcast_ref::<Self>() {
+                    Some(found) => return Some(found),
+                    None => inner.source(),
+                },
+                Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Context(_, inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Diagnostic(_, inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Collection(errors)) => {
+                    return errors.iter().find_map(Self::find);
+                }
+                _ => error.source(),
+            };
+        }
+        None
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.as_str(), self.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+impl From<DeltaTableError> for Error {
+    fn from(error: DeltaTableError) -> Self {
+        let kind = match &error {
+            DeltaTableError::ObjectStore { .. } => ErrorKind::Unavailable,
+            DeltaTableError::InvalidJsonLog { .. } => ErrorKind::Corrupt,
+            DeltaTableError::NotATable(_) | DeltaTableError::InvalidTableLocation(_) => {
+                ErrorKind::Invalid
+            }
+            _ => ErrorKind::Unavailable,
+        };
+        Self::new(kind, error.to_string()).with_source(error)
+    }
+}
+
+impl From<object_store::Error> for Error {
+    fn from(error: object_store::Error) -> Self {
+        Self::unavailable(error.to_string()).with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn found_through_every_wrapper() {
+        let wrap: [fn(DataFusionError) -> DataFusionError; 4] = [
+            |e| e,
+            |e| e.context("outer"),
+            |e| DataFusionError::Shared(Arc::new(e)),
+            |e| DataFusionError::Collection(vec![DataFusionError::Plan("x".into()), e]),
+        ];
+        for outer in wrap {
+            for inner in wrap {
+                let error = outer(inner(Error::unsupported("MERGE").into()));
+                let found = Error::find(&error).expect("found");
+                assert_eq!(found.kind(), ErrorKind::Unsupported);
+                assert_eq!(found.to_string(), "unsupported: MERGE");
+            }
+        }
+        assert!(Error::find(&DataFusionError::Plan("x".into())).is_none());
+    }
+
+    #[test]
+    fn retryable_kinds() {
+        let retryable: Vec<_> = [
+            ErrorKind::Conflict,
+            ErrorKind::Contended,
+            ErrorKind::Unavailable,
+            ErrorKind::Unsupported,
+            ErrorKind::Invalid,
+            ErrorKind::Corrupt,
+            ErrorKind::Internal,
+        ]
+        .into_iter()
+        .filter(|kind| Error::new(*kind, "").is_retryable())
+        .collect();
+        assert_eq!(
+            retryable,
+            [
+                ErrorKind::Conflict,
+                ErrorKind::Contended,
+                ErrorKind::Unavailable
+            ]
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Concurrent SQL `INSERT`, `UPDATE` and `DELETE` on Delta Lake tables with DataFusion.
+
+pub mod commit;
+pub mod error;
+pub mod read;
+pub mod write;
+
+pub use error::{Error, ErrorKind, Result};
