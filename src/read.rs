@@ -1,8 +1,17 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod collector;
+pub mod features;
+pub(crate) mod files_scan;
+mod gate;
+pub mod partition_value;
 pub mod path;
+pub mod positions;
 pub mod predicate;
+pub mod provider;
 pub mod prune;
 pub mod read_set;
+pub mod scan;
 pub mod snapshot;
 pub mod statistics;
+pub mod table;

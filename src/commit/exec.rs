@@ -1,0 +1,291 @@
+//! The root operator of a change: it drives the rewrite to its end and commits.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result as DFResult, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
+    Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+
+use super::actions::Actions;
+use super::checkpoint::checkpoint_if_due;
+use super::transaction::{CommitOptions, CommitOutcome, Operation, OptimisticTransaction};
+use crate::action_batch::StatementResult;
+use crate::config::DeltaOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::collector::ReadCollector;
+use crate::read::read_set::{ReadScope, ReadSet};
+use crate::read::snapshot::TableSnapshot;
+use crate::read::table::TableHandle;
+
+/// The table that a [`CommitExec`] writes to, and what the statement did to it so far.
+#[derive(Debug, Clone)]
+pub struct CommitTarget {
+    /// The table.
+    pub handle: Arc<TableHandle>,
+    /// The version that the statement read.
+    pub snapshot: Arc<TableSnapshot>,
+    /// The statement's reads.
+    pub collector: Arc<ReadCollector>,
+    /// `operation` of the commit.
+    pub operation: String,
+    /// `operationParameters` of the commit, besides the predicate.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// Commits the actions that its input yields and returns one row, `count`.
+///
+/// Nothing happens before it is executed, and it is executed once: a second run of a statement
+/// needs a new plan, which reads the then newest version.
+#[derive(Debug)]
+pub struct CommitExec {
+    input: Arc<dyn ExecutionPlan>,
+    target: CommitTarget,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    started: AtomicBool,
+}
+
+impl CommitExec {
+    /// A commit of what `input` yields; `schema` has the one column `count`.
+    pub fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef, target: CommitTarget) -> Self {
+        Self {
+            input,
+            target,
+            properties: Arc::new(PlanProperties::new(
+                EquivalenceProperties::new(schema),
+                Partitioning::UnknownPartitioning(1),
+                EmissionType::Final,
+                Boundedness::Bounded,
+            )),
+            metrics: ExecutionPlanMetricsSet::new(),
+            started: AtomicBool::new(false),
+        }
+    }
+}
+
+impl DisplayAs for CommitExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = &self.target;
+        let reads = target.collector.reads_of(target.handle.location());
+        let scopes: Vec<String> = reads
+            .reads()
+            .iter()
+            .map(|read| read.scope.to_string())
+            .collect();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => write!(
+                f,
+                "CommitExec: operation={}, table={}, read_version={}, reads=[{}]",
+                target.operation,
+                target.handle.location(),
+                target.snapshot.version,
+                scopes.join(" | ")
+            ),
+            DisplayFormatType::TreeRender => {
+                writeln!(f, "operation={}", target.operation)?;
+                writeln!(f, "read_version={}", target.snapshot.version)?;
+                writeln!(f, "reads={}", scopes.join(" | "))
+            }
+        }
+    }
+}
+
+impl ExecutionPlan for CommitExec {
+    fn name(&self) -> &'static str {
+        "CommitExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition])
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DFResult<TreeNodeRecursion>,
+    ) -> DFResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(
+                input,
+                self.schema(),
+                self.target.clone(),
+            ))),
+            _ => internal_err!("CommitExec has one child"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DFResult<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("CommitExec has one partition");
+        }
+        if self.started.swap(true, Ordering::SeqCst) {
+            return Err(Error::invalid(
+                "this plan of a change has run already; plan the statement again",
+            )
+            .into());
+        }
+        let options = DeltaOptions::from_config(context.session_config().options());
+        options.validate()?;
+        let input = self.input.execute(0, context)?;
+        let commit = commit(
+            input,
+            self.target.clone(),
+            options,
+            self.metrics.clone(),
+            self.schema(),
+        );
+        let stream = futures::stream::once(async move { commit.await.map_err(Into::into) });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            stream,
+        )))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+async fn commit(
+    mut input: SendableRecordBatchStream,
+    target: CommitTarget,
+    options: DeltaOptions,
+    metrics: ExecutionPlanMetricsSet,
+    schema: SchemaRef,
+) -> DFResult<RecordBatch> {
+    let mut result = StatementResult::default();
+    while let Some(batch) = input.try_next().await? {
+        result.add_batch(&batch)?;
+    }
+    // A statement that changes no row leaves no trace.
+    if !result.actions.is_empty() {
+        let root = target.handle.log_store().root_url().clone();
+        let actions = Actions::parse(result.actions.join("\n").as_bytes(), &root)?;
+        let reads = target.collector.reads_of(target.handle.location());
+        let written: Vec<String> = actions.adds.iter().map(|add| add.path.clone()).collect();
+        let transaction = OptimisticTransaction::new(
+            Arc::clone(&target.snapshot),
+            reads.clone(),
+            actions,
+            Operation {
+                name: target.operation.clone(),
+                parameters: parameters(&target, &reads),
+                metrics: result.metrics.into_iter().collect::<BTreeMap<_, _>>(),
+            },
+            CommitOptions {
+                data_skipping: options.conflict_data_skipping,
+                max_attempts: options.max_commit_attempts,
+                winner_read_concurrency: options.winner_read_concurrency,
+            },
+        );
+        let committed = run(transaction, &target, &metrics).await;
+        match committed {
+            Ok(version) => checkpoint_if_due(&target.handle, &target.snapshot, version).await,
+            Err(error) => {
+                // Only where it is certain that no commit names them: a lost answer may have been
+                // a success.
+                if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Contended) {
+                    delete_files(&target.handle, written).await;
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    let count: ArrayRef = Arc::new(UInt64Array::from(vec![result.count]));
+    Ok(RecordBatch::try_new(schema, vec![count])?)
+}
+
+async fn run(
+    transaction: OptimisticTransaction,
+    target: &CommitTarget,
+    metrics: &ExecutionPlanMetricsSet,
+) -> Result<u64> {
+    let counter = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
+    match transaction.commit(target.handle.log_store()).await? {
+        CommitOutcome::Committed {
+            version,
+            attempts,
+            verdict,
+        } => {
+            counter("attempts").add(attempts);
+            counter("winners_checked").add(verdict.winners);
+            counter("conflict_candidates").add(verdict.candidates);
+            counter("conflict_files_skipped").add(verdict.skipped);
+            Ok(version)
+        }
+        CommitOutcome::Conflicted { verdict, .. } => Err(verdict.into()),
+    }
+}
+
+/// The parameters of the operation with the predicates that were recorded, for people who read the
+/// history; nothing parses them again.
+fn parameters(
+    target: &CommitTarget,
+    reads: &ReadSet,
+) -> serde_json::Map<String, serde_json::Value> {
+    let mut parameters: serde_json::Map<_, _> = target
+        .parameters
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone().into()))
+        .collect();
+    let predicates: Vec<String> = reads
+        .reads()
+        .iter()
+        .filter_map(|read| match &read.scope {
+            ReadScope::Matching(predicate) => Some(predicate.to_string()),
+            ReadScope::WholeTable | ReadScope::Nothing => None,
+        })
+        .collect();
+    if !predicates.is_empty() {
+        let text = serde_json::Value::from(predicates).to_string();
+        parameters.insert("predicate".to_owned(), text.into());
+    }
+    parameters
+}
+
+async fn delete_files(handle: &TableHandle, paths: Vec<String>) {
+    let store = handle.object_store();
+    let locations = paths
+        .into_iter()
+        .filter_map(|path| Path::parse(path).ok())
+        .map(Ok);
+    let mut deleted = store.delete_stream(futures::stream::iter(locations).boxed());
+    while let Some(outcome) = deleted.next().await {
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "a file of a failed statement could not be deleted; VACUUM will");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Planning: from DataFusion's DML plan to an operator that changes the table.
+//!
+//! ```text
+//!  Dml(t)            rule        DeltaDml(t)            pin, plan      CommitExec
+//!    Filter      ----------->      Projection        ------------->     RewriteExec
+//!      TableScan(t)                  Filter                               (the input's operators)
+//!                                      TableScan(t + positions)             DeltaScanExec
+//! ```
+
+pub mod node;
+pub mod pin;
+pub mod planner;
+pub mod rule;
+mod sources;
+mod target;

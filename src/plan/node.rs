@@ -1,0 +1,177 @@
+//! The logical node of a change to a Delta table.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{DFSchema, DFSchemaRef, Result as DFResult};
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+
+use crate::error::Error;
+use crate::read::provider::{DisjointTableProvider, Pin};
+
+/// What a [`DeltaDml`] node does to its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DmlKind {
+    /// `INSERT INTO`: the input's rows come.
+    Insert,
+    /// `INSERT OVERWRITE`: all rows go, the input's rows come.
+    Overwrite,
+    /// `UPDATE`: the input has new values, file and position of each changed row.
+    Update,
+    /// `DELETE`: the input has file and position of each row that goes.
+    Delete,
+    /// `TRUNCATE TABLE`: all rows go.
+    Truncate,
+}
+
+impl DmlKind {
+    /// The name of the operation in the table's history.
+    pub fn operation(self) -> &'static str {
+        match self {
+            Self::Insert | Self::Overwrite => "WRITE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Truncate => "TRUNCATE",
+        }
+    }
+}
+
+/// A change to one Delta table; its input is the statement's whole plan.
+#[derive(Clone)]
+pub struct DeltaDml {
+    kind: DmlKind,
+    table_name: String,
+    target: DisjointTableProvider,
+    input: Arc<LogicalPlan>,
+}
+
+impl DeltaDml {
+    pub(super) fn new(
+        kind: DmlKind,
+        table_name: String,
+        target: DisjointTableProvider,
+        input: LogicalPlan,
+    ) -> Self {
+        Self {
+            kind,
+            table_name,
+            target,
+            input: Arc::new(input),
+        }
+    }
+
+    /// What is done.
+    pub fn kind(&self) -> DmlKind {
+        self.kind
+    }
+
+    /// The table that is changed; pinned once the statement is about to run.
+    pub fn target(&self) -> &DisjointTableProvider {
+        &self.target
+    }
+
+    /// The name the statement calls the table by.
+    pub fn table_name(&self) -> &str {
+        &self.table_name
+    }
+
+    /// The plan of the changed rows.
+    pub fn input(&self) -> &LogicalPlan {
+        &self.input
+    }
+
+    pub(super) fn pinned(&self, pin: Pin) -> Self {
+        Self {
+            target: self.target.pinned(pin),
+            ..self.clone()
+        }
+    }
+}
+
+/// The columns of a change's result: one row, `count`.
+pub(super) fn count_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        Arc::new(Schema::new(vec![Field::new(
+            "count",
+            DataType::UInt64,
+            false,
+        )]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+static COUNT_DFSCHEMA: LazyLock<DFSchemaRef> = LazyLock::new(|| {
+    Arc::new(DFSchema::try_from(count_schema()).unwrap_or_else(|_| DFSchema::empty()))
+});
+
+impl DeltaDml {
+    fn key(&self) -> (DmlKind, &str, &str, &LogicalPlan) {
+        (
+            self.kind,
+            &self.table_name,
+            self.target.handle().location(),
+            &self.input,
+        )
+    }
+}
+
+impl PartialEq for DeltaDml {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for DeltaDml {}
+
+impl PartialOrd for DeltaDml {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.key().partial_cmp(&other.key())
+    }
+}
+
+impl Hash for DeltaDml {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Debug for DeltaDml {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        UserDefinedLogicalNodeCore::fmt_for_explain(self, f)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for DeltaDml {
+    fn name(&self) -> &'static str {
+        "DeltaDml"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &COUNT_DFSCHEMA
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        vec![]
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeltaDml: {:?} table={}", self.kind, self.table_name)
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> DFResult<Self> {
+        match (inputs.pop(), inputs.is_empty()) {
+            (Some(input), true) => Ok(Self {
+                input: Arc::new(input),
+                ..self.clone()
+            }),
+            _ => Err(Error::internal("DeltaDml has one input").into()),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Pinning: every Delta source of a plan gets one version and the statement's read collector.
+//!
+//! It happens once for each execution, in the query planner, the only place that is async and runs
+//! then: a registered table, a view, a prepared statement or an old DataFrame would otherwise read
+//! the version it was made with.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::Result as DFResult;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
+
+use super::node::{DeltaDml, DmlKind};
+use super::rule::delta_provider;
+use super::sources::{InputReads, reads_of_input};
+use crate::error::Result;
+use crate::read::collector::ReadCollector;
+use crate::read::features::{check_readable, check_writable};
+use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
+use crate::read::provider::{DisjointTableProvider, Pin};
+use crate::read::read_set::{Read, ReadScope};
+use crate::read::table::TableHandle;
+
+/// Loads the newest version of every Delta table that `plan` names, once each, and pins all its
+/// scans and changes to it.
+///
+/// # Errors
+///
+/// `Unavailable` if a table cannot be loaded or its columns are not those of the plan,
+/// `Unsupported` for a table that cannot be read or changed.
+pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
+    let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
+    plan.apply_with_subqueries(|node| {
+        let provider = match node {
+            LogicalPlan::TableScan(scan) => delta_provider(&scan.source),
+            LogicalPlan::Extension(extension) => {
+                delta_dml(extension).map(|dml| dml.target().clone())
+            }
+            _ => None,
+        };
+        if let Some(provider) = provider {
+            let handle = provider.handle();
+            handles
+                .entry(handle.location().to_owned())
+                .or_insert_with(|| Arc::clone(handle));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if handles.is_empty() {
+        return Ok(plan.clone());
+    }
+
+    let collector = ReadCollector::shared();
+    let mut pins = BTreeMap::new();
+    for (location, handle) in handles {
+        let pin = Pin {
+            snapshot: handle.newest().await?,
+            collector: Arc::clone(&collector),
+        };
+        pins.insert(location, pin);
+    }
+
+    plan.clone()
+        .transform_down_with_subqueries(|node| match node {
+            LogicalPlan::TableScan(scan) => match delta_provider(&scan.source) {
+                Some(provider) => Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?)),
+                None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
+            },
+            LogicalPlan::Extension(extension) => match delta_dml(&extension) {
+                Some(dml) => Ok(Transformed::yes(pin_dml(dml, &pins)?)),
+                None => Ok(Transformed::no(LogicalPlan::Extension(extension))),
+            },
+            other => Ok(Transformed::no(other)),
+        })
+        .map(|transformed| transformed.data)
+}
+
+/// Whether `plan` changes a Delta table anywhere.
+pub(super) fn has_delta_dml(plan: &LogicalPlan) -> DFResult<bool> {
+    plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Extension(extension) if delta_dml(extension).is_some()))
+    })
+}
+
+pub(super) fn delta_dml(extension: &Extension) -> Option<&DeltaDml> {
+    extension.node.as_any().downcast_ref::<DeltaDml>()
+}
+
+fn pin_of(provider: &DisjointTableProvider, pins: &BTreeMap<String, Pin>) -> Result<Pin> {
+    pins.get(provider.handle().location())
+        .cloned()
+        .ok_or_else(|| {
+            crate::error::Error::internal(format!(
+                "{} was not loaded before its scan was pinned",
+                provider.handle().location()
+            ))
+        })
+}
+
+fn pin_scan(
+    mut scan: TableScan,
+    provider: &DisjointTableProvider,
+    pins: &BTreeMap<String, Pin>,
+) -> Result<LogicalPlan> {
+    let pin = pin_of(provider, pins)?;
+    let snapshot = Arc::clone(&pin.snapshot);
+    check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+    let columns = snapshot.schema.fields();
+    let planned = scan.projected_schema.fields();
+    let same = match &scan.projection {
+        Some(projection) => projection.iter().zip(planned).all(|(index, field)| {
+            is_position(field.name()) || columns.get(*index) == Some(field)
+        }),
+        None => planned
+            .iter()
+            .filter(|field| !is_position(field.name()))
+            .eq(columns.iter()),
+    };
+    if !same {
+        return Err(provider.columns_changed(&snapshot));
+    }
+    scan.source = provider_as_source(Arc::new(provider.pinned(pin)));
+    Ok(LogicalPlan::TableScan(scan))
+}
+
+fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> {
+    let target = dml.target();
+    let pin = pin_of(target, pins)?;
+    let snapshot = &pin.snapshot;
+    check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+    check_writable(&snapshot.protocol, &snapshot.metadata)?;
+    if matches!(
+        dml.kind(),
+        DmlKind::Overwrite | DmlKind::Update | DmlKind::Delete | DmlKind::Truncate
+    ) {
+        crate::read::features::check_append_only(&snapshot.metadata, dml.kind().operation())?;
+    }
+    let brings_rows = matches!(
+        dml.kind(),
+        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update
+    );
+    let columns_fit = dml
+        .input()
+        .schema()
+        .fields()
+        .iter()
+        .filter(|field| !is_position(field.name()))
+        .map(|field| (field.name(), field.data_type()))
+        .eq(snapshot
+            .schema
+            .fields()
+            .iter()
+            .map(|field| (field.name(), field.data_type())));
+    if brings_rows && !columns_fit {
+        return Err(target.columns_changed(snapshot));
+    }
+    record_beside_scans(dml, &pin);
+    Ok(LogicalPlan::Extension(Extension {
+        node: Arc::new(dml.pinned(pin)),
+    }))
+}
+
+/// What the statement reads besides what its scans will record.
+fn record_beside_scans(dml: &DeltaDml, pin: &Pin) {
+    let location = dml.target().handle().location();
+    let scope = match dml.kind() {
+        DmlKind::Overwrite | DmlKind::Truncate => ReadScope::WholeTable,
+        DmlKind::Insert => match reads_of_input(dml.input(), dml.target().handle()) {
+            InputReads::OtherTables => ReadScope::Nothing,
+            InputReads::Target => return,
+            InputReads::Unknown => ReadScope::WholeTable,
+        },
+        DmlKind::Update | DmlKind::Delete => return,
+    };
+    let files: HashSet<String> = match scope {
+        ReadScope::Nothing => HashSet::new(),
+        _ => pin
+            .snapshot
+            .files
+            .iter()
+            .map(|add| add.path.clone())
+            .collect(),
+    };
+    pin.collector.record(
+        location,
+        Read {
+            scope,
+            version: pin.snapshot.version,
+            files: Arc::new(files),
+        },
+    );
+}
+
+fn is_position(name: &str) -> bool {
+    name == FILE_COLUMN || name == ROW_COLUMN
+}

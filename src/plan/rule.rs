@@ -1,0 +1,95 @@
+//! The analyzer rule: DML on a Delta table becomes this crate's node, with its whole input plan.
+//!
+//! It runs before the optimizer, so that subqueries are decorrelated *inside* the node's input and
+//! `WHERE false` becomes an input without rows. DataFusion's own way, filters extracted from the
+//! optimised plan, loses both (datafusion #24654).
+
+use std::sync::Arc;
+
+use datafusion::common::Result as DFResult;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    DmlStatement, Extension, LogicalPlan, LogicalPlanBuilder, TableSource, WriteOp,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::node::{DeltaDml, DmlKind};
+use super::target;
+use crate::error::{Error, Result};
+use crate::read::provider::DisjointTableProvider;
+
+/// Replaces `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE` on a [`DisjointTableProvider`] by a
+/// [`DeltaDml`] node. Other plans pass as they are.
+#[derive(Debug, Default)]
+pub struct DeltaDmlRule {}
+
+impl AnalyzerRule for DeltaDmlRule {
+    fn name(&self) -> &'static str {
+        "delta_dml"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DFResult<LogicalPlan> {
+        plan.transform_down(|plan| match plan {
+            LogicalPlan::Dml(dml) => match delta_provider(&dml.target) {
+                Some(provider) => Ok(Transformed::yes(rewrite(&dml, provider)?)),
+                None => Ok(Transformed::no(LogicalPlan::Dml(dml))),
+            },
+            other => Ok(Transformed::no(other)),
+        })
+        .map(|transformed| transformed.data)
+    }
+}
+
+/// The provider behind a table source, if it is one of this crate.
+pub(super) fn delta_provider(source: &Arc<dyn TableSource>) -> Option<DisjointTableProvider> {
+    source_as_provider(source)
+        .ok()
+        .and_then(|provider| provider.downcast_ref::<DisjointTableProvider>().cloned())
+}
+
+fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<LogicalPlan> {
+    let input = dml.input.as_ref().clone();
+    let (kind, input) = match &dml.op {
+        WriteOp::Insert(InsertOp::Append) => (DmlKind::Insert, input),
+        WriteOp::Insert(InsertOp::Overwrite) => (DmlKind::Overwrite, input),
+        WriteOp::Insert(InsertOp::Replace) => {
+            return Err(Error::unsupported(
+                "REPLACE INTO needs a key, which Delta tables do not have; use UPDATE and INSERT",
+            ));
+        }
+        WriteOp::Delete => {
+            let input = target::with_positions(input, "DELETE")?;
+            (DmlKind::Delete, target::only_positions(input)?)
+        }
+        WriteOp::Update => (DmlKind::Update, target::update_input(input)?),
+        WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
+        WriteOp::MergeInto(_) => {
+            return Err(Error::unsupported(
+                "MERGE INTO is not there yet; use UPDATE for the rows that are there and INSERT … \
+                 WHERE NOT EXISTS for the others",
+            ));
+        }
+        other => {
+            return Err(Error::unsupported(format!(
+                "{other} on a Delta table is not supported"
+            )));
+        }
+    };
+    Ok(LogicalPlan::Extension(Extension {
+        node: Arc::new(DeltaDml::new(
+            kind,
+            dml.table_name.to_string(),
+            provider,
+            input,
+        )),
+    }))
+}
+
+fn no_rows() -> Result<LogicalPlan> {
+    LogicalPlanBuilder::empty(false)
+        .build()
+        .map_err(|e| Error::internal("an empty plan").with_source(e))
+}

@@ -1,0 +1,249 @@
+//! From a list of files to a plan that reads them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::config::TableParquetOptions;
+use datafusion::config::ConfigOptions;
+use datafusion::catalog::Session;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileScanConfigBuilder, ParquetSource, parquet::ParquetRowSelection,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::scalar::ScalarValue;
+use deltalake::kernel::Add;
+use object_store::ObjectMeta;
+use object_store::path::Path;
+use parquet::arrow::arrow_reader::RowSelection;
+
+use super::partition_value::parse_partition_value;
+use super::positions::{file_field, row_field};
+use super::scan::{DeltaScanExec, ScanSummary};
+use super::snapshot::TableSnapshot;
+use super::table::TableHandle;
+use crate::error::{Error, Result};
+
+/// A file to read, whole or in part.
+#[derive(Debug, Clone)]
+pub struct ScanFile {
+    /// Index in the snapshot's list of files.
+    pub index: usize,
+    /// Rows to read; all where there is none.
+    pub selection: Option<RowSelection>,
+}
+
+impl ScanFile {
+    /// All rows of the file at `index`.
+    pub fn whole(index: usize) -> Self {
+        Self {
+            index,
+            selection: None,
+        }
+    }
+}
+
+/// A scan of some files of a snapshot.
+#[derive(Debug)]
+pub struct FilesScan<'a> {
+    /// The table.
+    pub handle: &'a TableHandle,
+    /// The version.
+    pub snapshot: &'a TableSnapshot,
+    /// The files, in order.
+    pub files: Vec<ScanFile>,
+    /// Whether file and position come after the table's columns.
+    pub positions: bool,
+}
+
+impl FilesScan<'_> {
+    /// The plan for a query: `projection` by index into the table's columns (and positions).
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` for a partition value that can't be read, `Unsupported` for a file outside of the
+    /// table's folder.
+    pub fn plan(
+        self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        limit: Option<usize>,
+        summary: ScanSummary,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let source = self.source(
+            session.config_options(),
+            session.runtime_env(),
+            session.config().target_partitions(),
+            projection,
+            limit,
+        )?;
+        Ok(Arc::new(DeltaScanExec::new(source, Arc::new(summary))))
+    }
+
+    /// The bare source in at most `partitions` partitions, without a gate: for plans that nothing
+    /// optimises.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilesScan::plan`].
+    pub fn source(
+        &self,
+        config: &ConfigOptions,
+        runtime: &RuntimeEnv,
+        partitions: usize,
+        projection: Option<&Vec<usize>>,
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        runtime.register_object_store(self.handle.store_url().as_ref(), self.handle.object_store());
+        let layout = Layout::of(self.snapshot, self.positions)?;
+        let files = self
+            .files
+            .iter()
+            .map(|file| self.partitioned_file(file, &layout))
+            .collect::<Result<Vec<_>>>()?;
+        let groups = FileGroup::new(files).split_files(partitions.max(1));
+
+        let mut options = TableParquetOptions {
+            global: config.execution.parquet.clone(),
+            ..TableParquetOptions::default()
+        };
+        // Spark writes INT96 for timestamps of any age; Delta's unit is the microsecond.
+        options.global.coerce_int96 = Some("us".to_owned());
+        let source = ParquetSource::new(layout.table.clone()).with_table_parquet_options(options);
+
+        let all: Vec<usize> = (0..layout.order.len()).collect();
+        let projection: Vec<usize> = projection
+            .unwrap_or(&all)
+            .iter()
+            .filter_map(|index| layout.order.get(*index).copied())
+            .collect();
+        let config = FileScanConfigBuilder::new(self.handle.store_url().clone(), Arc::new(source))
+            .with_file_groups(groups)
+            .with_limit(limit)
+            .with_projection_indices(Some(projection))
+            .map_err(|e| Error::internal("cannot project the scan").with_source(e))?
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn partitioned_file(&self, file: &ScanFile, layout: &Layout) -> Result<PartitionedFile> {
+        let add: &Add = self
+            .snapshot
+            .files
+            .get(file.index)
+            .ok_or_else(|| Error::internal(format!("no file number {}", file.index)))?;
+        let mut values = Vec::with_capacity(layout.partition_fields.len() + 1);
+        for field in &layout.partition_fields {
+            let raw = add.partition_values.get(field.name()).ok_or_else(|| {
+                Error::corrupt(format!(
+                    "the file {} has no value for partition column {}",
+                    add.path,
+                    field.name()
+                ))
+            })?;
+            values.push(parse_partition_value(raw.as_deref(), field.data_type()).map_err(|e| {
+                Error::corrupt(format!(
+                    "partition column {} of the file {}: {}",
+                    field.name(),
+                    add.path,
+                    e.message()
+                ))
+            })?);
+        }
+        if self.positions {
+            let index = u32::try_from(file.index)
+                .map_err(|_| Error::unsupported("a table with more than 2^32 files"))?;
+            values.push(ScalarValue::UInt32(Some(index)));
+        }
+        let mut partitioned = PartitionedFile::new_from_meta(object_meta(add)?)
+            .with_partition_values(values);
+        if let Some(selection) = &file.selection {
+            partitioned = partitioned.with_extension(ParquetRowSelection::new(selection.clone()));
+        }
+        Ok(partitioned)
+    }
+}
+
+/// Where the file of `add` lies in the table's object store.
+///
+/// # Errors
+///
+/// `Unsupported` for a file outside of the table's folder, `Corrupt` for a path that is none.
+pub fn object_path(add: &Add) -> Result<Path> {
+    if url::Url::parse(&add.path).is_ok() || add.path.starts_with('/') {
+        return Err(Error::unsupported(format!(
+            "the file {} lies outside of the table's folder (a shallow clone?), which cannot be \
+             read yet",
+            add.path
+        )));
+    }
+    Path::parse(&add.path)
+        .map_err(|e| Error::corrupt(format!("the file path {} is not valid: {e}", add.path)))
+}
+
+fn object_meta(add: &Add) -> Result<ObjectMeta> {
+    Ok(ObjectMeta {
+        location: object_path(add)?,
+        last_modified: chrono::DateTime::from_timestamp_millis(add.modification_time)
+            .unwrap_or_default(),
+        size: u64::try_from(add.size)
+            .map_err(|_| Error::corrupt(format!("the file {} has a negative size", add.path)))?,
+        e_tag: None,
+        version: None,
+    })
+}
+
+/// DataFusion wants file columns, then partition columns, then virtual ones; the table has them in
+/// its own order.
+struct Layout {
+    table: TableSchema,
+    partition_fields: Vec<FieldRef>,
+    /// For each column of the table (and each position): its place in `table`.
+    order: Vec<usize>,
+}
+
+impl Layout {
+    fn of(snapshot: &TableSnapshot, positions: bool) -> Result<Self> {
+        let is_partition = |field: &FieldRef| {
+            snapshot
+                .metadata
+                .partition_columns
+                .iter()
+                .any(|name| name == field.name())
+        };
+        let fields = snapshot.schema.fields();
+        let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
+            fields.iter().cloned().partition(is_partition);
+        let mut constants = partition_fields.clone();
+        let mut builder = TableSchema::builder(Arc::new(Schema::new(file_fields)));
+        if positions {
+            constants.push(file_field());
+            builder = builder.with_virtual_columns(vec![row_field()]);
+        }
+        let table = builder.with_table_partition_cols(constants).build();
+
+        let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let (file, row) = (file_field(), row_field());
+        if positions {
+            names.push(file.name());
+            names.push(row.name());
+        }
+        let order = names
+            .into_iter()
+            .map(|name| {
+                table
+                    .table_schema()
+                    .index_of(name)
+                    .map_err(|e| Error::internal("column order").with_source(e))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            table,
+            partition_fields,
+            order,
+        })
+    }
+}

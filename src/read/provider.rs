@@ -1,0 +1,275 @@
+//! The table provider: what DataFusion's planner sees of a Delta table.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchemaRef, Result as DFResult};
+use datafusion::datasource::TableType;
+use datafusion::logical_expr::dml::{InsertOp, MergeIntoClause};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::collector::ReadCollector;
+use super::features::check_readable;
+use super::files_scan::{FilesScan, ScanFile};
+use super::positions::with_positions;
+use super::predicate::ReadPredicate;
+use super::prune::{PruneFile, Visible, prune};
+use super::read_set::{Read, ReadScope};
+use super::scan::ScanSummary;
+use super::snapshot::TableSnapshot;
+use super::statistics::StatisticsSchema;
+use super::table::TableHandle;
+use crate::error::{Error, Result};
+
+/// A Delta table in a DataFusion catalog.
+///
+/// As it stands in the catalog it follows the table's newest version. The query planner replaces
+/// it, for each execution, by a copy that is pinned to one version and records what it reads.
+#[derive(Debug, Clone)]
+pub struct DisjointTableProvider {
+    handle: Arc<TableHandle>,
+    pin: Option<Pin>,
+    positions: bool,
+}
+
+/// One version of a table and the place where its reads go.
+#[derive(Debug, Clone)]
+pub struct Pin {
+    /// The version to read.
+    pub snapshot: Arc<TableSnapshot>,
+    /// Where the statement's reads are recorded.
+    pub collector: Arc<ReadCollector>,
+}
+
+impl DisjointTableProvider {
+    /// The provider of the table of `handle`, whose newest version is loaded.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no table, `Unsupported` if it cannot be read, see
+    /// [`TableHandle::newest`] for the rest.
+    pub async fn try_new(handle: Arc<TableHandle>) -> Result<Self> {
+        let snapshot = handle.refresh().await?;
+        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+        Ok(Self {
+            handle,
+            pin: None,
+            positions: false,
+        })
+    }
+
+    /// The table.
+    pub fn handle(&self) -> &Arc<TableHandle> {
+        &self.handle
+    }
+
+    /// Columns of the table, without positions.
+    pub fn table_schema(&self) -> SchemaRef {
+        match &self.pin {
+            Some(pin) => Arc::clone(&pin.snapshot.schema),
+            None => self.handle.shown_schema(),
+        }
+    }
+
+    /// This provider yielding file and position of every row besides the table's columns.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if a column of the table bears the name of one of those two.
+    pub fn with_positions(&self) -> Result<Self> {
+        use super::positions::{FILE_COLUMN, ROW_COLUMN};
+        for name in [FILE_COLUMN, ROW_COLUMN] {
+            if self.table_schema().index_of(name).is_ok() {
+                return Err(Error::unsupported(format!(
+                    "the column name {name} is taken by this crate; rename the column"
+                )));
+            }
+        }
+        Ok(Self {
+            positions: true,
+            ..self.clone()
+        })
+    }
+
+    /// This provider pinned to one version.
+    #[must_use]
+    pub fn pinned(&self, pin: Pin) -> Self {
+        Self {
+            pin: Some(pin),
+            ..self.clone()
+        }
+    }
+
+    /// The retryable error for a plan that was made with other columns than `snapshot` has; the
+    /// catalog shows the new ones from now on.
+    pub fn columns_changed(&self, snapshot: &TableSnapshot) -> Error {
+        self.handle.show(&snapshot.schema);
+        Error::unavailable(format!(
+            "the columns of the table at {} changed before the statement ran (version {}); run \
+             the statement again",
+            self.handle.location(),
+            snapshot.version
+        ))
+    }
+
+    /// The pin, if there is one.
+    pub fn pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
+    }
+}
+
+#[async_trait]
+impl TableProvider for DisjointTableProvider {
+    fn schema(&self) -> SchemaRef {
+        if self.positions {
+            with_positions(&self.table_schema())
+        } else {
+            self.table_schema()
+        }
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> DFResult<Vec<TableProviderFilterPushDown>> {
+        // Everything is wanted for the record, nothing is promised.
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        let pin = match &self.pin {
+            Some(pin) => pin.clone(),
+            // A session without this crate's query planner: plain reading of the newest version.
+            None => {
+                let snapshot = self.handle.newest().await?;
+                if snapshot.schema.fields() != self.table_schema().fields() {
+                    return Err(self.columns_changed(&snapshot).into());
+                }
+                let pin = Pin {
+                    snapshot,
+                    collector: ReadCollector::shared(),
+                };
+                return self
+                    .pinned(pin)
+                    .scan(session, projection, filters, limit)
+                    .await;
+            }
+        };
+        let snapshot = &pin.snapshot;
+        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+
+        let schema = StatisticsSchema::of(snapshot);
+        let predicate = ReadPredicate::new(filters, &schema);
+        let candidates: Vec<_> = snapshot
+            .files
+            .iter()
+            .map(|add| PruneFile {
+                add,
+                exact_writer: false,
+            })
+            .collect();
+        let decisions = prune(&predicate, &candidates, Visible::Statistics);
+        let kept: Vec<usize> = decisions
+            .iter()
+            .enumerate()
+            .filter(|(_, decision)| !decision.is_skip())
+            .map(|(index, _)| index)
+            .collect();
+
+        let scope = if filters.is_empty() {
+            ReadScope::WholeTable
+        } else {
+            ReadScope::Matching(Arc::new(predicate))
+        };
+        let summary = ScanSummary {
+            table: self.handle.location().to_owned(),
+            version: snapshot.version,
+            scope: scope.to_string(),
+            files_total: snapshot.files.len(),
+            files_pruned: snapshot.files.len() - kept.len(),
+        };
+        let files: HashSet<String> = kept
+            .iter()
+            .filter_map(|index| snapshot.files.get(*index))
+            .map(|add| add.path.clone())
+            .collect();
+        pin.collector.record(
+            self.handle.location(),
+            Read {
+                scope,
+                version: snapshot.version,
+                files: Arc::new(files),
+            },
+        );
+
+        let scan = FilesScan {
+            handle: &self.handle,
+            snapshot,
+            files: kept.into_iter().map(ScanFile::whole).collect(),
+            positions: self.positions,
+        };
+        Ok(scan.plan(session, projection, limit, summary)?)
+    }
+
+    async fn insert_into(
+        &self,
+        _: &dyn Session,
+        _: Arc<dyn ExecutionPlan>,
+        _: InsertOp,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        Err(hook_refused("INSERT"))
+    }
+
+    async fn delete_from(&self, _: &dyn Session, _: Vec<Expr>) -> DFResult<Arc<dyn ExecutionPlan>> {
+        Err(hook_refused("DELETE"))
+    }
+
+    async fn update(
+        &self,
+        _: &dyn Session,
+        _: Vec<(String, Expr)>,
+        _: Vec<Expr>,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        Err(hook_refused("UPDATE"))
+    }
+
+    async fn truncate(&self, _: &dyn Session) -> DFResult<Arc<dyn ExecutionPlan>> {
+        Err(hook_refused("TRUNCATE"))
+    }
+
+    async fn merge_into(
+        &self,
+        _: &dyn Session,
+        _: Arc<dyn ExecutionPlan>,
+        _: DFSchemaRef,
+        _: Expr,
+        _: Vec<MergeIntoClause>,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        Err(hook_refused("MERGE"))
+    }
+}
+
+/// DataFusion's hooks see only fragments of the statement (datafusion #24654): nothing may be
+/// changed from there.
+fn hook_refused(statement: &str) -> datafusion::error::DataFusionError {
+    Error::unsupported(format!(
+        "{statement} on a Delta table needs this crate's analyzer rule and query planner; make the \
+         session with delta_disjoint::session() or put them onto a SessionStateBuilder with \
+         delta_disjoint::register()"
+    ))
+    .into()
+}

@@ -1,0 +1,213 @@
+//! A table by its location: where its log is, and the newest version this process has seen.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use deltalake::logstore::LogStoreRef;
+use deltalake::{DeltaTable, DeltaTableBuilder};
+use object_store::ObjectStore;
+use url::Url;
+
+use super::path::canonical_path;
+use super::snapshot::{TableMetadata, TableProtocol, TableSnapshot};
+use crate::error::{Error, Result};
+
+/// One Delta table, shared by all providers and statements that name it.
+///
+/// The handle keeps the newest snapshot it has loaded, so that a statement on an unchanged table
+/// costs one look at the log.
+#[derive(Debug)]
+pub struct TableHandle {
+    location: String,
+    store_url: ObjectStoreUrl,
+    log_store: LogStoreRef,
+    table: tokio::sync::Mutex<DeltaTable>,
+    newest: RwLock<Option<Arc<TableSnapshot>>>,
+    /// The columns that the catalog shows. They move only between statements, never under one.
+    shown: RwLock<SchemaRef>,
+}
+
+impl TableHandle {
+    /// The handle of the table behind `log_store`. Nothing is read yet.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if no object store URL can be made for the table.
+    pub fn new(log_store: LogStoreRef) -> Result<Self> {
+        let store_url = format!("delta-disjoint://{}/", uuid::Uuid::new_v4().simple());
+        Ok(Self {
+            location: canonical_location(log_store.root_url()),
+            store_url: ObjectStoreUrl::parse(&store_url)
+                .map_err(|e| Error::internal(format!("object store URL {store_url}: {e}")))?,
+            table: tokio::sync::Mutex::new(DeltaTable::new(Arc::clone(&log_store))),
+            log_store,
+            newest: RwLock::new(None),
+            shown: RwLock::new(Arc::new(Schema::empty())),
+        })
+    }
+
+    /// The handle of the table at `location`, a path or a URL. Nothing is read yet; a local folder
+    /// that is missing is made only with `make_folder`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a location that is none or whose scheme no object store serves.
+    pub fn at(
+        location: &str,
+        storage_options: HashMap<String, String>,
+        make_folder: bool,
+    ) -> Result<Self> {
+        let url = if make_folder {
+            deltalake::ensure_table_uri(location)?
+        } else {
+            deltalake::table::builder::parse_table_uri(location)?
+        };
+        let log_store = DeltaTableBuilder::from_url(url)?
+            .with_storage_options(storage_options)
+            .build_storage()?;
+        Self::new(log_store)
+    }
+
+    /// The canonical location; equal for all names of one table.
+    pub fn location(&self) -> &str {
+        &self.location
+    }
+
+    /// The table's log.
+    pub fn log_store(&self) -> &LogStoreRef {
+        &self.log_store
+    }
+
+    /// The object store whose root is the table's root.
+    pub fn object_store(&self) -> Arc<dyn ObjectStore> {
+        self.log_store.object_store(None)
+    }
+
+    /// The URL under which scans look up [`TableHandle::object_store`].
+    pub fn store_url(&self) -> &ObjectStoreUrl {
+        &self.store_url
+    }
+
+    /// Whether there is a Delta table at the location.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the storage does not answer.
+    pub async fn exists(&self) -> Result<bool> {
+        Ok(self.log_store.is_delta_table_location().await?)
+    }
+
+    /// The newest version of the table in the log.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no table, `Unavailable` or `Corrupt` if the log can't be read.
+    pub async fn newest(&self) -> Result<Arc<TableSnapshot>> {
+        // One load at a time: the others wait and find the work done.
+        let mut table = self.table.lock().await;
+        table.update_state().await.map_err(|e| {
+            let error = Error::from(e);
+            Error::new(
+                error.kind(),
+                format!("cannot load the table at {}: {}", self.location, error.message()),
+            )
+            .with_source(error)
+        })?;
+        if let (Some(version), Some(known)) = (table.version(), self.known())
+            && known.version == version
+        {
+            return Ok(known);
+        }
+        let snapshot = Arc::new(read_snapshot(&table)?);
+        *self.newest.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    /// Loads the newest version and shows its columns in the catalog.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableHandle::newest`].
+    pub async fn refresh(&self) -> Result<Arc<TableSnapshot>> {
+        let snapshot = self.newest().await?;
+        self.show(&snapshot.schema);
+        Ok(snapshot)
+    }
+
+    /// The columns that the catalog shows.
+    pub fn shown_schema(&self) -> SchemaRef {
+        Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lets the catalog show `schema` to statements planned from now on.
+    pub fn show(&self, schema: &SchemaRef) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(schema);
+    }
+
+    fn known(&self) -> Option<Arc<TableSnapshot>> {
+        self.newest
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// One spelling for one location: no trailing slash, symbolic links of local folders resolved.
+fn canonical_location(url: &Url) -> String {
+    let resolved = url
+        .to_file_path()
+        .ok()
+        .and_then(|path| std::fs::canonicalize(path).ok())
+        .and_then(|path| Url::from_directory_path(path).ok());
+    resolved
+        .as_ref()
+        .unwrap_or(url)
+        .as_str()
+        .trim_end_matches('/')
+        .to_owned()
+}
+
+fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
+    let state = table.snapshot()?.snapshot();
+    let root = table.table_url();
+    let files = state
+        .try_log_data()?
+        .iter()
+        .map(|view| {
+            #[expect(
+                deprecated,
+                reason = "the one public way to a live file's tags, which say what its statistics are worth"
+            )]
+            let mut add = view.add_action();
+            add.path = canonical_path(root, &add.path);
+            Arc::new(add)
+        })
+        .collect();
+    let metadata: TableMetadata = reshape(state.metadata(), "metadata")?;
+    let protocol: TableProtocol = reshape(state.protocol(), "protocol")?;
+    Ok(TableSnapshot {
+        version: state.version(),
+        schema: plain_schema(&state.arrow_schema()),
+        metadata,
+        protocol,
+        files,
+    })
+}
+
+fn reshape<T: serde::de::DeserializeOwned>(action: &impl serde::Serialize, what: &str) -> Result<T> {
+    serde_json::to_value(action)
+        .and_then(serde_json::from_value)
+        .map_err(|e| Error::corrupt(format!("the table's {what} cannot be read: {e}")))
+}
+
+/// The schema without field metadata, which would make equal schemas of plans unequal.
+fn plain_schema(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone().with_metadata(HashMap::new()))
+        .collect();
+    Arc::new(Schema::new(fields))
+}

@@ -1,0 +1,63 @@
+//! Sessions: DataFusion with this crate's rule, planner, table factory and options; and `sql`, the
+//! entry point for statements.
+
+mod factory;
+mod statement;
+
+use std::sync::Arc;
+
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+pub use self::factory::DeltaTableFactory;
+pub use self::statement::sql;
+use crate::config::DeltaOptions;
+use crate::plan::planner::DeltaQueryPlanner;
+use crate::plan::rule::DeltaDmlRule;
+
+/// A session that is ready for SQL on Delta tables.
+///
+/// ```
+/// # async fn example() -> datafusion::error::Result<()> {
+/// let ctx = delta_disjoint::session();
+/// let one = delta_disjoint::sql(&ctx, "SELECT 1 AS one").await?.collect().await?;
+/// assert_eq!(one[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn session() -> SessionContext {
+    let builder = SessionStateBuilder::new().with_default_features();
+    SessionContext::new_with_state(register(builder).build())
+}
+
+/// Puts rule, planner, table factory and options of this crate onto `builder`.
+///
+/// What the builder has already is kept: its rules and factories stay, and its query planner gets
+/// every plan that does not change a Delta table. Call it last, since a rule that is added later
+/// sees this crate's node instead of DataFusion's.
+pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let inner = builder.query_planner().take();
+    let mut config = builder
+        .config()
+        .take()
+        .unwrap_or_else(SessionConfig::new);
+    if config.options().extensions.get::<DeltaOptions>().is_none() {
+        config
+            .options_mut()
+            .extensions
+            .insert(DeltaOptions::default());
+    }
+    let factory = Arc::new(DeltaTableFactory::default());
+    builder
+        .with_config(config)
+        .with_analyzer_rule(Arc::new(DeltaDmlRule::default()))
+        .with_query_planner(Arc::new(DeltaQueryPlanner::new(inner)))
+        .with_table_factory("DELTA".to_owned(), Arc::clone(&factory) as _)
+        .with_table_factory("DELTATABLE".to_owned(), factory)
+}
+
+/// The same for a finished `state`.
+pub fn register_on(state: SessionState) -> SessionState {
+    register(SessionStateBuilder::new_from_existing(state)).build()
+}

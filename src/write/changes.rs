@@ -1,0 +1,161 @@
+//! Which rows of which files a statement takes away: one bitmap a file.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Int64Type, UInt32Type};
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use roaring::RoaringTreemap;
+
+use crate::error::{Error, Result};
+use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
+
+/// Positions of changed rows, by the index of their file.
+#[derive(Debug, Default)]
+pub struct RowPositions {
+    files: BTreeMap<u32, RoaringTreemap>,
+}
+
+impl RowPositions {
+    /// Adds the rows that `batch` names in its two position columns.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a row comes twice: the statement would change it twice. `Internal` if the
+    /// columns are not there.
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let missing = || Error::internal("the changed rows come without their positions");
+        let files = batch
+            .column_by_name(FILE_COLUMN)
+            .and_then(|column| column.as_primitive_opt::<UInt32Type>())
+            .ok_or_else(missing)?;
+        let rows = batch
+            .column_by_name(ROW_COLUMN)
+            .and_then(|column| column.as_primitive_opt::<Int64Type>())
+            .ok_or_else(missing)?;
+        if files.null_count() > 0 || rows.null_count() > 0 {
+            return Err(missing());
+        }
+        for (file, row) in files.values().iter().zip(rows.values()) {
+            let row = u64::try_from(*row).map_err(|_| missing())?;
+            if !self.files.entry(*file).or_default().insert(row) {
+                return Err(Error::invalid(
+                    "the statement would change one row more than once; make its subqueries \
+                     return one row for each row of the table",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows are changed.
+    pub fn len(&self) -> u64 {
+        self.files.values().map(RoaringTreemap::len).sum()
+    }
+
+    /// Whether no row is changed.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The changed files in order of their index, with the changed rows.
+    pub fn files(&self) -> impl Iterator<Item = (u32, &RoaringTreemap)> {
+        self.files.iter().map(|(file, rows)| (*file, rows))
+    }
+}
+
+/// The rows of a file of `total` rows that are not in `gone`.
+pub fn rows_that_stay(gone: &RoaringTreemap, total: u64) -> RowSelection {
+    let mut selectors = Vec::new();
+    let mut next = 0;
+    for row in gone.iter().take_while(|row| *row < total) {
+        push(&mut selectors, RowSelector::select, row - next);
+        push(&mut selectors, RowSelector::skip, 1);
+        next = row + 1;
+    }
+    push(&mut selectors, RowSelector::select, total - next);
+    RowSelection::from(selectors)
+}
+
+fn push(selectors: &mut Vec<RowSelector>, make: fn(usize) -> RowSelector, rows: u64) {
+    // A file that has more rows than the address space is read by nobody.
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    if rows > 0 {
+        selectors.push(make(rows));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, UInt32Array};
+
+    use super::*;
+
+    fn batch(files: Vec<u32>, rows: Vec<i64>) -> RecordBatch {
+        RecordBatch::try_from_iter([
+            (FILE_COLUMN, Arc::new(UInt32Array::from(files)) as ArrayRef),
+            (ROW_COLUMN, Arc::new(Int64Array::from(rows)) as ArrayRef),
+        ])
+        .expect("batch")
+    }
+
+    #[test]
+    fn rows_gather_by_file() {
+        let mut positions = RowPositions::default();
+        positions
+            .add(&batch(vec![2, 0, 2], vec![5, 1, 4]))
+            .expect("added");
+        positions.add(&batch(vec![0], vec![7])).expect("added");
+        assert_eq!(positions.len(), 4);
+        let files: Vec<_> = positions
+            .files()
+            .map(|(file, rows)| (file, rows.iter().collect::<Vec<_>>()))
+            .collect();
+        assert_eq!(files, [(0, vec![1, 7]), (2, vec![4, 5])]);
+    }
+
+    #[test]
+    fn a_row_that_comes_twice_is_refused() {
+        let mut positions = RowPositions::default();
+        let error = positions
+            .add(&batch(vec![1, 1], vec![3, 3]))
+            .expect_err("twice");
+        assert!(error.message().contains("more than once"));
+    }
+
+    #[test]
+    fn what_stays_is_the_complement() {
+        let cases: [(&str, Vec<u64>, u64, Vec<RowSelector>); 5] = [
+            ("nothing gone", vec![], 3, vec![RowSelector::select(3)]),
+            ("all gone", vec![0, 1, 2], 3, vec![RowSelector::skip(3)]),
+            (
+                "middle",
+                vec![1],
+                3,
+                vec![
+                    RowSelector::select(1),
+                    RowSelector::skip(1),
+                    RowSelector::select(1),
+                ],
+            ),
+            (
+                "ends",
+                vec![0, 2],
+                3,
+                vec![
+                    RowSelector::skip(1),
+                    RowSelector::select(1),
+                    RowSelector::skip(1),
+                ],
+            ),
+            ("empty file", vec![], 0, vec![]),
+        ];
+        for (name, gone, total, expected) in cases {
+            let gone: RoaringTreemap = gone.into_iter().collect();
+            let selectors: Vec<RowSelector> = rows_that_stay(&gone, total).into();
+            assert_eq!(selectors, expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The operator that carries a change out: new files for the rows that come and stay, and the
+//! actions that put them in place of the old ones.
+//!
+//! In: changed rows, as the [`Change`] says. Out: one [`StatementResult`]. Guaranteed: only files
+//! with a changed row are rewritten; nothing of the table refers to the new files until the
+//! actions are committed; if anything fails, the new files are deleted on a best-effort basis.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result as DFResult, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
+    Partitioning, PhysicalExpr, PlanProperties,
+};
+
+use super::rewriter::Rewriter;
+use crate::action_batch::StatementResult;
+use crate::error::Error;
+use crate::read::snapshot::TableSnapshot;
+use crate::read::table::TableHandle;
+
+/// What the input of a [`RewriteExec`] means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Its rows come.
+    Append,
+    /// All rows go, its rows come.
+    Replace,
+    /// New values, file and position of each row that changes.
+    Update,
+    /// File and position of each row that goes.
+    Delete,
+    /// All rows go; the input has none.
+    Truncate,
+}
+
+/// The table version that is changed.
+#[derive(Debug, Clone)]
+pub struct RewriteTarget {
+    /// The table.
+    pub handle: Arc<TableHandle>,
+    /// The version that the input's positions refer to.
+    pub snapshot: Arc<TableSnapshot>,
+}
+
+/// Writes data files and yields the actions of the change.
+#[derive(Debug)]
+pub struct RewriteExec {
+    input: Arc<dyn ExecutionPlan>,
+    change: Change,
+    target: RewriteTarget,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl RewriteExec {
+    /// A rewrite of `target` by what `input` yields.
+    pub fn new(input: Arc<dyn ExecutionPlan>, change: Change, target: RewriteTarget) -> Self {
+        Self {
+            input,
+            change,
+            target,
+            properties: Arc::new(PlanProperties::new(
+                EquivalenceProperties::new(StatementResult::schema()),
+                Partitioning::UnknownPartitioning(1),
+                EmissionType::Final,
+                Boundedness::Bounded,
+            )),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+impl DisplayAs for RewriteExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "RewriteExec: change={:?}", self.change)
+            }
+            DisplayFormatType::TreeRender => writeln!(f, "change={:?}", self.change),
+        }
+    }
+}
+
+impl ExecutionPlan for RewriteExec {
+    fn name(&self) -> &'static str {
+        "RewriteExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition])
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DFResult<TreeNodeRecursion>,
+    ) -> DFResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(
+                input,
+                self.change,
+                self.target.clone(),
+            ))),
+            _ => internal_err!("RewriteExec has one child"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DFResult<SendableRecordBatchStream> {
+        if partition != 0 {
+            return Err(Error::internal("RewriteExec has one partition").into());
+        }
+        let input = self.input.execute(0, Arc::clone(&context))?;
+        let rewriter = Rewriter::new(self.target.clone(), context, &self.metrics)?;
+        let change = self.change;
+        let stream = futures::stream::once(async move {
+            let result = rewriter.run(change, input).await?;
+            Ok(result.to_batch()?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            StatementResult::schema(),
+            stream,
+        )))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

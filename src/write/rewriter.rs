@@ -1,0 +1,332 @@
+//! The work of one rewrite: new rows, the rows that stay, and the actions.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::UInt32Type;
+use datafusion::common::Result as DFResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use deltalake::kernel::{Action, Add, Remove};
+use futures::{StreamExt, TryStreamExt};
+use parquet::arrow::async_reader::ParquetObjectReader;
+use parquet::arrow::async_reader::AsyncFileReader;
+use roaring::RoaringTreemap;
+
+use super::changes::{RowPositions, rows_that_stay};
+use super::file_writer::FileWriters;
+use super::rewrite::{Change, RewriteTarget};
+use super::validate::RowChecks;
+use crate::action_batch::StatementResult;
+use crate::error::{Error, Result};
+use crate::read::files_scan::{FilesScan, ScanFile, object_path};
+use crate::read::positions::FILE_COLUMN;
+
+/// How many Parquet footers are read at once.
+const FOOTER_CONCURRENCY: usize = 16;
+
+pub(super) struct Rewriter {
+    target: RewriteTarget,
+    context: Arc<TaskContext>,
+    writers: FileWriters,
+    checks: RowChecks,
+    metrics: Metrics,
+}
+
+struct Metrics {
+    rows_matched: Count,
+    rows_copied: Count,
+    files_rewritten: Count,
+    files_removed: Count,
+    files_added: Count,
+}
+
+impl Metrics {
+    fn new(set: &ExecutionPlanMetricsSet) -> Self {
+        let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
+        Self {
+            rows_matched: counter("rows_matched"),
+            rows_copied: counter("rows_copied"),
+            files_rewritten: counter("files_rewritten"),
+            files_removed: counter("files_removed"),
+            files_added: counter("files_added"),
+        }
+    }
+}
+
+/// What became of the old files.
+#[derive(Default)]
+struct Outcome {
+    removed: Vec<Remove>,
+    rows_written: u64,
+    rows_gone: u64,
+    rows_copied: u64,
+}
+
+impl Rewriter {
+    pub(super) fn new(
+        target: RewriteTarget,
+        context: Arc<TaskContext>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<Self> {
+        Ok(Self {
+            writers: FileWriters::try_new(target.handle.object_store(), &target.snapshot)?,
+            checks: RowChecks::new(&target.snapshot),
+            target,
+            context,
+            metrics: Metrics::new(metrics),
+        })
+    }
+
+    pub(super) async fn run(
+        mut self,
+        change: Change,
+        input: SendableRecordBatchStream,
+    ) -> DFResult<StatementResult> {
+        match self.change(change, input).await {
+            Ok(result) => Ok(result),
+            Err(error) => {
+                self.writers.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn change(
+        &mut self,
+        change: Change,
+        input: SendableRecordBatchStream,
+    ) -> DFResult<StatementResult> {
+        let mut outcome = Outcome::default();
+        match change {
+            Change::Append => outcome.rows_written = self.new_rows(input).await?,
+            Change::Replace => {
+                outcome.rows_written = self.new_rows(input).await?;
+                self.remove_all(&mut outcome);
+            }
+            Change::Truncate => {
+                outcome.rows_gone = self.rows_of_all().await?;
+                self.remove_all(&mut outcome);
+            }
+            Change::Update | Change::Delete => {
+                let positions = self.changed_rows(change, input).await?;
+                self.rewrite_files(&positions, &mut outcome).await?;
+                match change {
+                    Change::Update => outcome.rows_written = positions.len(),
+                    _ => outcome.rows_gone = positions.len(),
+                }
+            }
+        }
+        let added = self.writers.finish().await?;
+        self.metrics.files_added.add(added.len());
+        self.metrics.files_removed.add(outcome.removed.len());
+        Ok(result(change, added, outcome)?)
+    }
+
+    async fn new_rows(&mut self, mut input: SendableRecordBatchStream) -> DFResult<u64> {
+        let mut rows = 0;
+        while let Some(batch) = input.try_next().await? {
+            let batch = self.checks.check(&batch)?;
+            rows += batch.num_rows() as u64;
+            self.writers.write(None, &batch).await?;
+        }
+        Ok(rows)
+    }
+
+    async fn changed_rows(
+        &mut self,
+        change: Change,
+        mut input: SendableRecordBatchStream,
+    ) -> DFResult<RowPositions> {
+        let mut positions = RowPositions::default();
+        while let Some(batch) = input.try_next().await? {
+            positions.add(&batch)?;
+            self.metrics.rows_matched.add(batch.num_rows());
+            if change == Change::Update {
+                for (file, rows) in by_file(&batch)? {
+                    let rows = self.checks.check(&rows)?;
+                    self.writers.write(Some(file), &rows).await?;
+                }
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Removes every touched file; what stays of its rows goes into a new one.
+    async fn rewrite_files(
+        &mut self,
+        positions: &RowPositions,
+        outcome: &mut Outcome,
+    ) -> DFResult<()> {
+        for (file, gone) in positions.files() {
+            let add = self.file(file)?;
+            // The footer, not the statistics: a wrong number of rows would lose some.
+            let total = self.rows_in(&add).await?;
+            if gone.max().is_some_and(|last| last >= total) {
+                return Err(Error::internal(format!(
+                    "a position beyond the {total} rows of {}",
+                    add.path
+                ))
+                .into());
+            }
+            let stay = total - gone.len();
+            if stay > 0 {
+                let copied = self.copy(file, gone, total).await?;
+                if copied != stay {
+                    return Err(Error::corrupt(format!(
+                        "{stay} rows of {} should stay, but {copied} were read",
+                        add.path
+                    ))
+                    .into());
+                }
+                outcome.rows_copied += copied;
+                self.metrics.files_rewritten.add(1);
+            }
+            outcome.removed.push(remove(&add));
+        }
+        Ok(())
+    }
+
+    async fn copy(&mut self, file: u32, gone: &RoaringTreemap, total: u64) -> DFResult<u64> {
+        let scan = FilesScan {
+            handle: &self.target.handle,
+            snapshot: &self.target.snapshot,
+            files: vec![ScanFile {
+                index: file as usize,
+                selection: Some(rows_that_stay(gone, total)),
+            }],
+            positions: false,
+        };
+        let source = scan.source(
+            self.context.session_config().options(),
+            &self.context.runtime_env(),
+            1,
+            None,
+            None,
+        )?;
+        let mut rows = source.execute(0, Arc::clone(&self.context))?;
+        let mut copied = 0;
+        while let Some(batch) = rows.try_next().await? {
+            copied += batch.num_rows() as u64;
+            self.metrics.rows_copied.add(batch.num_rows());
+            // These rows are in the table already; they are not held to its rules again.
+            self.writers.write(Some(file), &batch).await?;
+        }
+        Ok(copied)
+    }
+
+    fn remove_all(&self, outcome: &mut Outcome) {
+        outcome
+            .removed
+            .extend(self.target.snapshot.files.iter().map(|add| remove(add)));
+    }
+
+    async fn rows_of_all(&self) -> Result<u64> {
+        let counts: Vec<u64> = futures::stream::iter(self.target.snapshot.files.iter())
+            .map(|add| self.rows_in(add))
+            .buffer_unordered(FOOTER_CONCURRENCY)
+            .try_collect()
+            .await?;
+        Ok(counts.iter().sum())
+    }
+
+    async fn rows_in(&self, add: &Add) -> Result<u64> {
+        let unreadable = |e: parquet::errors::ParquetError| {
+            Error::unavailable(format!("the footer of {} cannot be read: {e}", add.path))
+                .with_source(e)
+        };
+        let size = u64::try_from(add.size).unwrap_or_default();
+        let mut reader =
+            ParquetObjectReader::new(self.target.handle.object_store(), object_path(add)?)
+                .with_file_size(size);
+        let metadata = reader.get_metadata(None).await.map_err(unreadable)?;
+        u64::try_from(metadata.file_metadata().num_rows())
+            .map_err(|_| Error::corrupt(format!("{} has a negative number of rows", add.path)))
+    }
+
+    fn file(&self, index: u32) -> Result<Arc<Add>> {
+        self.target
+            .snapshot
+            .files
+            .get(index as usize)
+            .cloned()
+            .ok_or_else(|| Error::internal(format!("no file number {index}")))
+    }
+}
+
+/// Runs of rows of one file, without the position columns.
+fn by_file(batch: &RecordBatch) -> Result<Vec<(u32, RecordBatch)>> {
+    let missing = || Error::internal("the changed rows come without their files");
+    let column = batch.schema().index_of(FILE_COLUMN).map_err(|_| missing())?;
+    let files = batch
+        .column(column)
+        .as_primitive_opt::<UInt32Type>()
+        .ok_or_else(missing)?;
+    let table_columns: Vec<usize> = (0..column).collect();
+    let rows = batch
+        .project(&table_columns)
+        .map_err(|e| Error::internal("new values").with_source(e))?;
+    let mut runs = Vec::new();
+    let mut start = 0;
+    for chunk in files.values().chunk_by(|a, b| a == b) {
+        if let Some(file) = chunk.first() {
+            runs.push((*file, rows.slice(start, chunk.len())));
+        }
+        start += chunk.len();
+    }
+    Ok(runs)
+}
+
+fn remove(add: &Add) -> Remove {
+    Remove {
+        path: add.path.clone(),
+        data_change: true,
+        deletion_timestamp: Some(chrono::Utc::now().timestamp_millis()),
+        extended_file_metadata: Some(true),
+        partition_values: Some(add.partition_values.clone()),
+        size: Some(add.size),
+        tags: add.tags.clone(),
+        deletion_vector: add.deletion_vector.clone(),
+        base_row_id: add.base_row_id,
+        default_row_commit_version: add.default_row_commit_version,
+    }
+}
+
+fn result(change: Change, added: Vec<Add>, outcome: Outcome) -> Result<StatementResult> {
+    let mut metrics = vec![
+        ("numAddedFiles".to_owned(), added.len() as u64),
+        ("numRemovedFiles".to_owned(), outcome.removed.len() as u64),
+    ];
+    let count = match change {
+        Change::Append | Change::Replace => {
+            metrics.push(("numOutputRows".to_owned(), outcome.rows_written));
+            outcome.rows_written
+        }
+        Change::Update => {
+            metrics.push(("numUpdatedRows".to_owned(), outcome.rows_written));
+            metrics.push(("numCopiedRows".to_owned(), outcome.rows_copied));
+            outcome.rows_written
+        }
+        Change::Delete | Change::Truncate => {
+            metrics.push(("numDeletedRows".to_owned(), outcome.rows_gone));
+            metrics.push(("numCopiedRows".to_owned(), outcome.rows_copied));
+            outcome.rows_gone
+        }
+    };
+    let actions = outcome
+        .removed
+        .into_iter()
+        .map(Action::Remove)
+        .chain(added.into_iter().map(Action::Add))
+        .map(|action| {
+            serde_json::to_string(&action)
+                .map_err(|e| Error::internal("an action as JSON").with_source(e))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(StatementResult {
+        actions,
+        metrics,
+        count,
+    })
+}
