@@ -24,18 +24,18 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
 
 /// What a statement did, before it is committed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StatementResult {
+pub(crate) struct StatementResult {
     /// Log actions, one line of JSON each.
-    pub actions: Vec<String>,
+    pub(crate) actions: Vec<String>,
     /// Counters for the commit's `operationMetrics`.
-    pub metrics: Vec<(String, u64)>,
+    pub(crate) metrics: Vec<(String, u64)>,
     /// Rows that the statement reports as changed.
-    pub count: u64,
+    pub(crate) count: u64,
 }
 
 impl StatementResult {
     /// The columns of the batches.
-    pub fn schema() -> SchemaRef {
+    pub(crate) fn schema() -> SchemaRef {
         Arc::clone(&SCHEMA)
     }
 
@@ -44,7 +44,7 @@ impl StatementResult {
     /// # Errors
     ///
     /// `Internal` if the columns do not fit, which would be a bug.
-    pub fn to_batch(&self) -> Result<RecordBatch> {
+    pub(crate) fn to_batch(&self) -> Result<RecordBatch> {
         let mut kind = StringBuilder::new();
         let mut text = StringBuilder::new();
         let mut value = UInt64Builder::new();
@@ -75,7 +75,7 @@ impl StatementResult {
     /// # Errors
     ///
     /// `Internal` for a batch of another shape.
-    pub fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let wrong = || Error::internal("the input of a commit is not a batch of actions");
         let column = |index: usize| batch.columns().get(index).ok_or_else(wrong);
         let kinds = column(0)?.as_string_opt::<i32>().ok_or_else(wrong)?;

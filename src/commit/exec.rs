@@ -158,7 +158,6 @@ impl ExecutionPlan for CommitExec {
             .into());
         }
         let options = DeltaOptions::from_config(context.session_config().options());
-        options.validate()?;
         let input = self.input.execute(0, context)?;
         let commit = commit(
             input,

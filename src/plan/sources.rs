@@ -1,11 +1,12 @@
 //! Whether the input of an INSERT can have read the table it writes to.
 
+use std::sync::Arc;
+
 use datafusion::catalog::TableProvider;
-use datafusion::catalog::listing::ListingTable;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{MemTable, source_as_provider};
 use datafusion::logical_expr::{LogicalPlan, TableSource};
-use std::sync::Arc;
 
 use crate::read::provider::DisjointTableProvider;
 use crate::read::table::TableHandle;

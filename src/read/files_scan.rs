@@ -29,16 +29,16 @@ use crate::error::{Error, Result};
 
 /// A file to read, whole or in part.
 #[derive(Debug, Clone)]
-pub struct ScanFile {
+pub(crate) struct ScanFile {
     /// Index in the snapshot's list of files.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Rows to read; all where there is none.
-    pub selection: Option<RowSelection>,
+    pub(crate) selection: Option<RowSelection>,
 }
 
 impl ScanFile {
     /// All rows of the file at `index`.
-    pub fn whole(index: usize) -> Self {
+    pub(crate) fn whole(index: usize) -> Self {
         Self {
             index,
             selection: None,
@@ -48,15 +48,15 @@ impl ScanFile {
 
 /// A scan of some files of a snapshot.
 #[derive(Debug)]
-pub struct FilesScan<'a> {
+pub(crate) struct FilesScan<'a> {
     /// The table.
-    pub handle: &'a TableHandle,
+    pub(crate) handle: &'a TableHandle,
     /// The version.
-    pub snapshot: &'a TableSnapshot,
+    pub(crate) snapshot: &'a TableSnapshot,
     /// The files, in order.
-    pub files: Vec<ScanFile>,
+    pub(crate) files: Vec<ScanFile>,
     /// Whether file and position come after the table's columns.
-    pub positions: bool,
+    pub(crate) positions: bool,
 }
 
 impl FilesScan<'_> {
@@ -66,7 +66,7 @@ impl FilesScan<'_> {
     ///
     /// `Corrupt` for a partition value that can't be read, `Unsupported` for a file outside of the
     /// table's folder.
-    pub fn plan(
+    pub(crate) fn plan(
         self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -89,7 +89,7 @@ impl FilesScan<'_> {
     /// # Errors
     ///
     /// As [`FilesScan::plan`].
-    pub fn source(
+    pub(crate) fn source(
         &self,
         config: &ConfigOptions,
         runtime: &RuntimeEnv,
@@ -172,7 +172,7 @@ impl FilesScan<'_> {
 /// # Errors
 ///
 /// `Unsupported` for a file outside of the table's folder, `Corrupt` for a path that is none.
-pub fn object_path(add: &Add) -> Result<Path> {
+pub(crate) fn object_path(add: &Add) -> Result<Path> {
     if url::Url::parse(&add.path).is_ok() || add.path.starts_with('/') {
         return Err(Error::unsupported(format!(
             "the file {} lies outside of the table's folder (a shallow clone?), which cannot be \

@@ -6,21 +6,19 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::UInt32Type;
 use datafusion::common::Result as DFResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use deltalake::kernel::{Action, Add, Remove};
 use futures::{StreamExt, TryStreamExt};
-use parquet::arrow::async_reader::ParquetObjectReader;
-use parquet::arrow::async_reader::AsyncFileReader;
 use roaring::RoaringTreemap;
 
 use super::changes::{RowPositions, rows_that_stay};
 use super::file_writer::FileWriters;
+use super::footer::rows_in;
 use super::rewrite::{Change, RewriteTarget};
 use super::validate::RowChecks;
 use crate::action_batch::StatementResult;
 use crate::error::{Error, Result};
-use crate::read::files_scan::{FilesScan, ScanFile, object_path};
+use crate::read::files_scan::{FilesScan, ScanFile};
 use crate::read::positions::FILE_COLUMN;
 
 /// How many Parquet footers are read at once.
@@ -162,7 +160,7 @@ impl Rewriter {
         for (file, gone) in positions.files() {
             let add = self.file(file)?;
             // The footer, not the statistics: a wrong number of rows would lose some.
-            let total = self.rows_in(&add).await?;
+            let total = rows_in(self.target.handle.object_store(), Arc::clone(&add)).await?;
             if gone.max().is_some_and(|last| last >= total) {
                 return Err(Error::internal(format!(
                     "a position beyond the {total} rows of {}",
@@ -223,26 +221,19 @@ impl Rewriter {
     }
 
     async fn rows_of_all(&self) -> Result<u64> {
-        let counts: Vec<u64> = futures::stream::iter(self.target.snapshot.files.iter())
-            .map(|add| self.rows_in(add))
+        let store = self.target.handle.object_store();
+        let footers: Vec<_> = self
+            .target
+            .snapshot
+            .files
+            .iter()
+            .map(|add| rows_in(Arc::clone(&store), Arc::clone(add)))
+            .collect();
+        let counts: Vec<u64> = futures::stream::iter(footers)
             .buffer_unordered(FOOTER_CONCURRENCY)
             .try_collect()
             .await?;
         Ok(counts.iter().sum())
-    }
-
-    async fn rows_in(&self, add: &Add) -> Result<u64> {
-        let unreadable = |e: parquet::errors::ParquetError| {
-            Error::unavailable(format!("the footer of {} cannot be read: {e}", add.path))
-                .with_source(e)
-        };
-        let size = u64::try_from(add.size).unwrap_or_default();
-        let mut reader =
-            ParquetObjectReader::new(self.target.handle.object_store(), object_path(add)?)
-                .with_file_size(size);
-        let metadata = reader.get_metadata(None).await.map_err(unreadable)?;
-        u64::try_from(metadata.file_metadata().num_rows())
-            .map_err(|_| Error::corrupt(format!("{} has a negative number of rows", add.path)))
     }
 
     fn file(&self, index: u32) -> Result<Arc<Add>> {

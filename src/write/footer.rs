@@ -1,0 +1,57 @@
+//! The number of rows a Parquet file holds, from its footer: the one count that cannot be wrong.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use deltalake::kernel::Add;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::arrow::async_reader::MetadataFetch;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ParquetMetaDataReader;
+
+use crate::error::{Error, Result};
+use crate::read::files_scan::object_path;
+
+/// The number of rows that the file of `add` holds.
+///
+/// # Errors
+///
+/// `Unavailable` if the footer cannot be read, `Corrupt` if it makes no sense.
+pub(super) async fn rows_in(store: Arc<dyn ObjectStore>, add: Arc<Add>) -> Result<u64> {
+    let size = u64::try_from(add.size)
+        .map_err(|_| Error::corrupt(format!("{} has a negative size", add.path)))?;
+    let fetch = Fetch {
+        store,
+        path: object_path(&add)?,
+    };
+    let metadata = ParquetMetaDataReader::new()
+        .load_and_finish(fetch, size)
+        .await
+        .map_err(|e| {
+            Error::unavailable(format!("the footer of {} cannot be read: {e}", add.path))
+                .with_source(e)
+        })?;
+    u64::try_from(metadata.file_metadata().num_rows())
+        .map_err(|_| Error::corrupt(format!("{} has a negative number of rows", add.path)))
+}
+
+struct Fetch {
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+}
+
+impl MetadataFetch for Fetch {
+    fn fetch(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+        async move {
+            self.store
+                .get_range(&self.path, range)
+                .await
+                .map_err(|e| ParquetError::External(Box::new(e)))
+        }
+        .boxed()
+    }
+}
