@@ -177,8 +177,11 @@ impl<'a> Asked<'a> {
                 })
             })
             .collect();
-        // Rearranged files are the one change of files that needs no read.
-        if input.reads.is_unrecorded()
+        // The last guard: files change, but no read accounts for it. Only a recorded append and
+        // rearranged files need none.
+        let only_adds = input.actions.removes.is_empty() && input.actions.cdc.is_empty();
+        if reads.is_empty()
+            && (input.reads.is_unrecorded() || !only_adds)
             && input.actions.has_file_actions()
             && input.level != IsolationLevel::SnapshotIsolation
         {
