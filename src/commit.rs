@@ -1,1 +1,33 @@
 //! Committing: winners, their net effect, the conflict check, and the attempt loop.
+//!
+//! What comes in: the read set and the actions of a transaction, and the table's log store. What
+//! goes out: a committed version, or a [`Verdict`] that names every conflict. What is guaranteed:
+//! a commit is put only at the version after the last one that was checked, and every version from
+//! the read version on was checked.
+
+pub mod actions;
+pub mod attempt;
+pub mod conflict;
+pub mod evidence;
+pub mod isolation;
+pub mod log;
+pub mod net_effect;
+pub mod table_change;
+pub mod transaction;
+pub mod verdict;
+pub mod winner;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use actions::{Actions, FileKey};
+pub use conflict::{CheckInput, check};
+pub use evidence::Evidence;
+pub use isolation::IsolationLevel;
+pub use log::{CommitStyle, commit_style};
+pub use net_effect::NetEffect;
+pub use transaction::{
+    Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
+};
+pub use verdict::{Conflict, ConflictKind, Verdict};
+pub use winner::{CommitInfo, WinningCommit};

@@ -1,31 +1,212 @@
 //! From the filters of a scan to a predicate that files can be pruned with.
+//!
+//! In: the filters as DataFusion hands them to `TableProvider::scan`, ANDed. Out: conjuncts, each
+//! widened so that statistics can decide it. A row that passes the filters passes every conjunct;
+//! the converse need not hold. Nothing in a [`ReadPredicate`] depends on a clock or a session, so
+//! that it gives the same answer at commit time as at planning time.
+
+mod cast;
+mod float;
+mod partition;
+mod shape;
+mod term;
+mod widen;
 
 use std::fmt;
+use std::sync::Arc;
 
-use datafusion::logical_expr::Expr;
+use datafusion::common::Column;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeVisitor};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, Operator};
 
+use self::shape::Shape;
+pub(crate) use self::shape::{Operand, PartitionTest, SetTest};
+pub(crate) use self::term::{Fact, StatisticsTest, Term, Test};
 use super::statistics::StatisticsSchema;
 
+/// Longest text of one conjunct, in characters.
+const MAX_TEXT: usize = 500;
+
+/// Deepest expression that is printed, since printing recurses.
+const MAX_PRINTED_DEPTH: usize = 256;
+
 /// The predicate of one read, widened so that it can be decided from statistics.
+///
+/// Cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use arrow::datatypes::{DataType, Field, Schema};
+/// use datafusion::logical_expr::{col, lit};
+/// use delta_disjoint::read::predicate::ReadPredicate;
+/// use delta_disjoint::read::statistics::StatisticsSchema;
+///
+/// let schema = StatisticsSchema {
+///     schema: Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)])),
+///     partition_columns: vec![],
+///     string_prefix_length: 32,
+/// };
+/// let predicate = ReadPredicate::new(&[col("t.id").lt(lit(50_i64))], &schema);
+/// assert_eq!(predicate.to_string(), "id < 50");
+/// assert!(!predicate.is_always_true());
+/// // Nothing is known of arithmetic, so every file is kept.
+/// let predicate = ReadPredicate::new(&[(col("id") % lit(2_i64)).eq(lit(1_i64))], &schema);
+/// assert!(predicate.is_always_true());
+/// ```
 #[derive(Debug, Clone)]
 pub struct ReadPredicate {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     text: String,
+    terms: Vec<Term>,
+    schema: StatisticsSchema,
 }
 
 impl ReadPredicate {
     /// Widens the conjunction of `filters`. Never fails: what is not understood becomes `true`.
-    pub fn new(filters: &[Expr], _schema: &StatisticsSchema) -> Self {
-        let text = filters
+    pub fn new(filters: &[Expr], schema: &StatisticsSchema) -> Self {
+        let conjuncts: Vec<(String, Shape)> = filters
             .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(" AND ");
-        Self { text }
+            .flat_map(split_conjunction)
+            .map(|filter| (text_of(filter), widen::widen(filter, schema)))
+            .collect();
+        let text = match conjuncts.as_slice() {
+            [] => "true".to_owned(),
+            [(text, _)] => text.clone(),
+            several => several
+                .iter()
+                .map(|(text, _)| text.as_str())
+                .collect::<Vec<_>>()
+                .join(" AND "),
+        };
+        let terms = join_ranges(conjuncts)
+            .into_iter()
+            .map(|(text, shape)| Term::new(text, shape))
+            .collect();
+        Self {
+            inner: Arc::new(Inner {
+                text,
+                terms,
+                schema: schema.clone(),
+            }),
+        }
+    }
+
+    /// Whether no file can be skipped by it, whatever its statistics.
+    pub fn is_always_true(&self) -> bool {
+        self.inner
+            .terms
+            .iter()
+            .all(|term| matches!(term.test, Test::Always | Test::Unusable(_)))
+    }
+
+    /// The conjuncts.
+    pub(crate) fn terms(&self) -> &[Term] {
+        &self.inner.terms
+    }
+
+    /// The table that it was made for.
+    pub(crate) fn schema(&self) -> &StatisticsSchema {
+        &self.inner.schema
     }
 }
 
 impl fmt::Display for ReadPredicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.inner.text)
     }
 }
+
+/// Joins the two ends of a range of floats to one conjunct, since neither proves anything alone.
+fn join_ranges(mut conjuncts: Vec<(String, Shape)>) -> Vec<(String, Shape)> {
+    let mut shapes: Vec<&mut Shape> = conjuncts.iter_mut().map(|(_, shape)| shape).collect();
+    let paired = float::pair_ranges(&mut shapes);
+    let mut joined: Vec<(usize, String, Vec<Shape>)> = Vec::new();
+    let mut result = Vec::with_capacity(conjuncts.len());
+    for (text, shape) in conjuncts {
+        let column = match &shape {
+            Shape::Compare(
+                operand,
+                Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq,
+                _,
+            ) if paired.contains(&operand.column) => operand.column,
+            _ => {
+                result.push((text, shape));
+                continue;
+            }
+        };
+        match joined.iter_mut().find(|(known, ..)| *known == column) {
+            Some((_, texts, shapes)) => {
+                texts.push_str(" AND ");
+                texts.push_str(&text);
+                shapes.push(shape);
+            }
+            None => joined.push((column, text, vec![shape])),
+        }
+    }
+    result.extend(
+        joined
+            .into_iter()
+            .map(|(_, text, shapes)| (text, Shape::and(shapes))),
+    );
+    result
+}
+
+/// A conjunct as text, without qualifiers, for people only: it is never parsed again.
+fn text_of(filter: &Expr) -> String {
+    let mut depth = Depth::default();
+    if filter.visit(&mut depth).is_err() || depth.deepest > MAX_PRINTED_DEPTH {
+        return "(a long condition)".to_owned();
+    }
+    let unqualified = filter.clone().transform(|node| {
+        Ok(match node {
+            Expr::Column(column) => {
+                Transformed::yes(Expr::Column(Column::new_unqualified(column.name)))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    let text = match unqualified {
+        Ok(unqualified) => unqualified.data.human_display().to_string(),
+        Err(_) => filter.human_display().to_string(),
+    };
+    let text = match filter {
+        Expr::BinaryExpr(binary) if binary.op == Operator::Or => format!("({text})"),
+        _ => text,
+    };
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// Measures the depth of an expression.
+#[derive(Default)]
+struct Depth {
+    current: usize,
+    deepest: usize,
+}
+
+impl<'n> TreeNodeVisitor<'n> for Depth {
+    type Node = Expr;
+
+    fn f_down(&mut self, _node: &'n Expr) -> Result<TreeNodeRecursion> {
+        self.current += 1;
+        self.deepest = self.deepest.max(self.current);
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn f_up(&mut self, _node: &'n Expr) -> Result<TreeNodeRecursion> {
+        self.current = self.current.saturating_sub(1);
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+#[cfg(test)]
+mod tests;

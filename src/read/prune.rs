@@ -1,8 +1,18 @@
 //! The one pruner: which files may hold a row that a predicate accepts.
+//!
+//! Scan and conflict check both call [`prune`]. Its law: **a file is skipped only if it is proved
+//! that no live row in it passes the predicate; whatever is unknown, missing, odd or failing keeps
+//! the file.**
 
+mod evidence;
+mod view;
+
+use datafusion::common::pruning::PruningStatistics;
 use deltalake::kernel::Add;
 
-use super::predicate::ReadPredicate;
+use self::view::TermView;
+use super::predicate::{Fact, ReadPredicate, StatisticsTest, Test};
+use super::statistics::{FileStatistics, StatisticsSchema};
 
 /// Which facts about a file the pruner may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,15 +57,97 @@ impl Decision {
 }
 
 /// Judges every file; the answer has one decision a file, in order.
+///
+/// A file is skipped as soon as one conjunct of `predicate` is disproved for all of its rows. It
+/// never fails: what cannot be evaluated keeps the file.
 pub fn prune(
-    _predicate: &ReadPredicate,
+    predicate: &ReadPredicate,
     files: &[PruneFile<'_>],
-    _visible: Visible,
+    visible: Visible,
 ) -> Vec<Decision> {
-    files
-        .iter()
-        .map(|_| Decision::Keep {
-            why: "not judged".to_owned(),
+    let statistics = FileStatistics::new(predicate.schema(), files, visible);
+    let mut skips: Vec<Option<Decision>> = vec![None; files.len()];
+    // Partition values first, so that what they decide alone is told apart.
+    let mut passes = vec![Visible::PartitionValues];
+    if visible == Visible::Statistics {
+        passes.push(Visible::Statistics);
+    }
+    for pass in passes {
+        for term in predicate.terms() {
+            let keeps = match &term.test {
+                Test::Always | Test::Unusable(_) => continue,
+                Test::Never => vec![false; files.len()],
+                Test::Statistics(test) if is_worth(test, predicate.schema(), pass) => may_match(
+                    &TermView::new(&statistics, predicate.schema(), test, pass),
+                    test,
+                ),
+                Test::Statistics(_) => continue,
+            };
+            for (file, skip) in skips.iter_mut().enumerate() {
+                if skip.is_none() && keeps.get(file) == Some(&false) {
+                    *skip = Some(Decision::Skip {
+                        term: evidence::skipped(predicate, &statistics, term, file),
+                        by_partition: pass == Visible::PartitionValues,
+                    });
+                }
+            }
+        }
+    }
+    skips
+        .into_iter()
+        .enumerate()
+        .map(|(file, skip)| match skip {
+            Some(skip) => skip,
+            None if statistics.has_no_rows(file) => Decision::Skip {
+                term: "no rows".to_owned(),
+                by_partition: false,
+            },
+            None => Decision::Keep {
+                why: evidence::kept(predicate, &statistics, visible, file),
+            },
         })
         .collect()
 }
+
+/// Whether `test` can prove anything from what is seen in this pass.
+fn is_worth(test: &StatisticsTest, schema: &StatisticsSchema, pass: Visible) -> bool {
+    let of_partitions = |fact: &Fact| match fact {
+        Fact::Partition(_) => true,
+        Fact::Set(set) => schema.is_partition(set.operand.column),
+    };
+    let partition_operand = test
+        .operands
+        .iter()
+        .any(|operand| schema.is_partition(operand.column));
+    match pass {
+        Visible::PartitionValues => partition_operand || test.facts.iter().any(of_partitions),
+        Visible::Statistics => {
+            !test.facts.iter().all(of_partitions)
+                || test
+                    .operands
+                    .iter()
+                    .any(|operand| !schema.is_partition(operand.column))
+        }
+    }
+}
+
+/// Whether each file may hold a row that passes `test`.
+fn may_match(view: &TermView<'_>, test: &StatisticsTest) -> Vec<bool> {
+    let length = view.num_containers();
+    match test.pruning.prune(view) {
+        Ok(keeps) if keeps.len() == length => keeps,
+        // Only the files for which it fails are kept.
+        _ => (0..length)
+            .map(|file| {
+                test.pruning
+                    .prune(&view.file(file))
+                    .ok()
+                    .and_then(|keeps| keeps.first().copied())
+                    .unwrap_or(true)
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

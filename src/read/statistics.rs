@@ -1,8 +1,51 @@
 //! What the statistics of data files prove, in the one form that scan and conflict check share.
+//!
+//! In: the `add` actions of files. Out: for each column arrays with one entry a file, where NULL
+//! means *unknown*. Everything that is not NULL holds for every live row of the file: writers round,
+//! cut and omit, and whatever that may have touched is widened or left out here.
+//!
+//! | type | a bound proves something if |
+//! |---|---|
+//! | `byte` … `long` | it is a whole number in range |
+//! | `decimal` | precision ≤ 15, or the file's writer is exact; ±64-bit ends never |
+//! | `float`, `double` | it is finite or an infinity; NaN lies outside of all bounds |
+//! | `string` | it was not cut, or could be moved to where the cut does not matter |
+//! | `timestamp`, `timestamp_ntz` | always, widened by a millisecond, before 1972 by a minute more |
+//! | `date` | its year has four digits |
+//! | `boolean`, `binary` | never: only their null counts count |
+//! | `struct`, `array`, `map` | never, and neither do their null counts |
 
-use arrow::datatypes::SchemaRef;
+mod bound;
+mod column;
+mod json;
+mod partition;
+mod prefix;
+mod text;
 
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use arrow::compute::nullif;
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::pruning::PruningStatistics;
+use datafusion::common::{Column, ScalarValue};
+use deltalake::kernel::Add;
+
+use self::bound::Trust;
+use self::column::ColumnFacts;
+pub(crate) use self::column::Nulls;
+use self::json::FileJson;
+use self::partition::PartitionValue;
+pub(crate) use self::text::fits_decimal;
+use super::prune::{PruneFile, Visible};
 use super::snapshot::TableSnapshot;
+
+/// Tag of an `add` that lists, as a JSON array, the columns that hold no NaN.
+pub const NAN_FREE_TAG: &str = "delta-disjoint.nanFree";
+
+/// Tag of an `add` that says `true` where decimal bounds are exact at any precision.
+pub const EXACT_STATISTICS_TAG: &str = "delta-disjoint.exactStatistics";
 
 /// What must be known of a table to interpret the statistics and partition values of its files.
 #[derive(Debug, Clone)]
@@ -27,4 +70,258 @@ impl StatisticsSchema {
                 .unwrap_or(32),
         }
     }
+
+    /// The position of the column with exactly this name.
+    pub(crate) fn index_of(&self, column: &str) -> Option<usize> {
+        self.schema.index_of(column).ok()
+    }
+
+    /// Whether the column at `index` is a partition column.
+    pub(crate) fn is_partition(&self, index: usize) -> bool {
+        self.schema
+            .fields()
+            .get(index)
+            .is_some_and(|field| self.partition_columns.contains(field.name()))
+    }
 }
+
+/// The statistics and partition values of several files.
+///
+/// As [`PruningStatistics`] it answers for columns by their exact name, and bounds of float columns
+/// are NULL where a file may hold NaN: DataFusion's pruning takes bounds to enclose it
+/// (apache/datafusion #15812). It is lazy: a column is interpreted when it is first asked for.
+#[derive(Debug)]
+pub struct FileStatistics<'a> {
+    schema: &'a StatisticsSchema,
+    files: &'a [PruneFile<'a>],
+    json: Vec<FileJson<'a>>,
+    columns: Vec<OnceLock<ColumnArrays>>,
+}
+
+/// One column of all files.
+#[derive(Debug)]
+pub(crate) struct ColumnArrays {
+    /// Lower bounds, of the column's type.
+    pub(crate) min: ArrayRef,
+    /// Upper bounds, of the column's type.
+    pub(crate) max: ArrayRef,
+    /// NULLs.
+    pub(crate) nulls: Vec<Nulls>,
+    /// The files in which nothing at all is known of the column.
+    pub(crate) unknown: Vec<bool>,
+    /// The files in which the column's one value is `min`, or NULL where all rows are.
+    pub(crate) exact: Vec<bool>,
+}
+
+impl<'a> FileStatistics<'a> {
+    /// The statistics of `files`, in order. With [`Visible::PartitionValues`] data columns and row
+    /// counts are unknown.
+    pub fn new(schema: &'a StatisticsSchema, files: &'a [PruneFile<'a>], visible: Visible) -> Self {
+        let json = files
+            .iter()
+            .map(|file| match visible {
+                Visible::Statistics => FileJson::parse(file.add.stats.as_deref()),
+                Visible::PartitionValues => FileJson::default(),
+            })
+            .collect();
+        let columns = schema
+            .schema
+            .fields()
+            .iter()
+            .map(|_| OnceLock::new())
+            .collect();
+        Self {
+            schema,
+            files,
+            json,
+            columns,
+        }
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there are no files.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Whether the file at `index` has readable statistics.
+    pub fn has_statistics(&self, index: usize) -> bool {
+        self.json.get(index).is_some_and(|json| json.present)
+    }
+
+    /// Whether the file at `index` is known to hold no rows.
+    pub fn has_no_rows(&self, index: usize) -> bool {
+        match (self.json.get(index), self.files.get(index)) {
+            (Some(json), Some(file)) => file.add.deletion_vector.is_none() && json.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether the file at `index` is known to hold no NaN in `column`.
+    pub fn is_nan_free(&self, index: usize, column: &str) -> bool {
+        self.files
+            .get(index)
+            .and_then(|file| tag(file.add, NAN_FREE_TAG))
+            .and_then(|columns| serde_json::from_str::<Vec<String>>(columns).ok())
+            .is_some_and(|columns| columns.iter().any(|name| name == column))
+    }
+
+    /// Rows in each file, deleted ones included.
+    pub fn physical_rows(&self, index: usize) -> Option<u64> {
+        self.json.get(index).and_then(|json| json.rows)
+    }
+
+    /// The arrays of the column at `index` of the schema.
+    pub(crate) fn column(&self, index: usize) -> Option<&ColumnArrays> {
+        let cell = self.columns.get(index)?;
+        Some(cell.get_or_init(|| self.read_column(index)))
+    }
+
+    /// `bounds` of the column at `index`, NULL for the files that may hold a NaN in it.
+    pub(crate) fn without_nan(&self, index: usize, bounds: &ArrayRef) -> Option<ArrayRef> {
+        let field = self.schema.schema.fields().get(index)?;
+        if !touches_float(field.data_type()) || self.schema.is_partition(index) {
+            return Some(Arc::clone(bounds));
+        }
+        let doubtful: BooleanArray = (0..self.len())
+            .map(|file| Some(!self.is_nan_free(file, field.name())))
+            .collect();
+        nullif(bounds, &doubtful).ok()
+    }
+
+    fn read_column(&self, index: usize) -> ColumnArrays {
+        let field = self.schema.schema.field(index);
+        let partition = self.schema.is_partition(index);
+        let facts: Vec<ColumnFacts> = self
+            .files
+            .iter()
+            .zip(&self.json)
+            .map(|(file, json)| {
+                if partition {
+                    ColumnFacts::of_partition(PartitionValue::of(
+                        &file.add.partition_values,
+                        field.name(),
+                        field.data_type(),
+                    ))
+                } else {
+                    let trust = Trust {
+                        exact_decimals: file.exact_writer
+                            || tag(file.add, EXACT_STATISTICS_TAG) == Some("true"),
+                        prefix_length: self.schema.string_prefix_length,
+                    };
+                    let wide = file.add.deletion_vector.is_some() || !json.tight;
+                    ColumnFacts::of_data(json, field, wide, trust)
+                }
+            })
+            .collect();
+        ColumnArrays {
+            unknown: facts.iter().map(ColumnFacts::is_unknown).collect(),
+            exact: facts
+                .iter()
+                .map(|facts| {
+                    partition
+                        && match facts.nulls {
+                            Nulls::All => true,
+                            _ => facts.min.is_some() && facts.min == facts.max,
+                        }
+                })
+                .collect(),
+            nulls: facts.iter().map(|facts| facts.nulls).collect(),
+            min: array(facts.iter().map(|facts| &facts.min), field.data_type()),
+            max: array(facts.iter().map(|facts| &facts.max), field.data_type()),
+        }
+    }
+}
+
+/// Values of `data_type` as an array, NULL where there is none.
+fn array<'v>(
+    values: impl ExactSizeIterator<Item = &'v Option<ScalarValue>>,
+    data_type: &DataType,
+) -> ArrayRef {
+    let length = values.len();
+    let unknown = || new_null_array(data_type, length);
+    let Ok(null) = ScalarValue::try_from(data_type) else {
+        return unknown();
+    };
+    if length == 0 {
+        return unknown();
+    }
+    let values = values.map(|value| value.clone().unwrap_or_else(|| null.clone()));
+    match ScalarValue::iter_to_array(values) {
+        Ok(array) if array.data_type() == data_type => array,
+        _ => unknown(),
+    }
+}
+
+impl PruningStatistics for FileStatistics<'_> {
+    fn min_values(&self, column: &Column) -> Option<ArrayRef> {
+        let index = self.schema.index_of(&column.name)?;
+        self.without_nan(index, &self.column(index)?.min)
+    }
+
+    fn max_values(&self, column: &Column) -> Option<ArrayRef> {
+        let index = self.schema.index_of(&column.name)?;
+        self.without_nan(index, &self.column(index)?.max)
+    }
+
+    fn num_containers(&self) -> usize {
+        self.files.len()
+    }
+
+    fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
+        let column = self.column(self.schema.index_of(&column.name)?)?;
+        let counts: UInt64Array = column
+            .nulls
+            .iter()
+            .zip(&self.json)
+            .map(|(nulls, json)| match nulls {
+                Nulls::Unknown => None,
+                Nulls::None => Some(0),
+                Nulls::Some(count) => Some(*count),
+                Nulls::All => json.rows,
+            })
+            .collect();
+        Some(Arc::new(counts))
+    }
+
+    fn row_counts(&self) -> Option<ArrayRef> {
+        let counts: UInt64Array = self.json.iter().map(|json| json.rows).collect();
+        Some(Arc::new(counts))
+    }
+
+    fn contained(&self, _column: &Column, _values: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        None
+    }
+}
+
+/// Whether values of `data_type` are floats or hold some. Arrow and Parquet disagree about the
+/// order of NaN and of zeros, so that nothing but this module may prune on such columns.
+pub fn touches_float(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => true,
+        DataType::List(field)
+        | DataType::ListView(field)
+        | DataType::LargeList(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => touches_float(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| touches_float(field.data_type())),
+        DataType::Union(fields, _) => fields
+            .iter()
+            .any(|(_, field)| touches_float(field.data_type())),
+        DataType::Dictionary(_, value) => touches_float(value),
+        DataType::RunEndEncoded(_, value) => touches_float(value.data_type()),
+        _ => false,
+    }
+}
+
+fn tag<'a>(add: &'a Add, name: &str) -> Option<&'a str> {
+    add.tags.as_ref()?.get(name)?.as_deref()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The attempt loop: the only code that writes versions.
+//!
+//! ```text
+//! winners --> check --conflict--> Conflicted
+//!    ^          |
+//!    |       no conflict
+//!    |          v
+//!    '-lost-- put last checked version + 1 --> Committed
+//! ```
+//!
+//! In: a transaction. Out: its version, or the conflicts. Guaranteed: each version is read once;
+//! the versions checked are contiguous from the read version on; an entry is put only directly
+//! after them; a put whose answer was lost is found again in the log by its `txnId`.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use deltalake::kernel::transaction::TransactionError;
+use deltalake::logstore::LogStoreRef;
+use tracing::Instrument;
+
+use super::conflict::{CheckInput, check};
+use super::log::{Log, Put, is_refusal};
+use super::net_effect::NetEffect;
+use super::transaction::{CommitOutcome, OptimisticTransaction, OutcomeUnknown};
+use super::verdict::Verdict;
+use super::winner::WinningCommit;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Runs attempts until one decides.
+pub(super) async fn run(
+    transaction: OptimisticTransaction,
+    log_store: &LogStoreRef,
+) -> Result<CommitOutcome> {
+    let mut log = Log::new(log_store, transaction.txn_id)?;
+    let entry = transaction
+        .actions
+        .to_bytes(&transaction.commit_info(now_millis()))?;
+    let mut attempts = Attempts {
+        net_effect: NetEffect::new(Arc::clone(&transaction.snapshot)),
+        read_back: None,
+        entry,
+        transaction,
+    };
+    let outcome = attempts.until_decided(&mut log).await;
+    log.clean_up().await;
+    match outcome? {
+        Decided::Committed {
+            version,
+            attempts: needed,
+            verdict,
+        } => Ok(CommitOutcome::Committed {
+            version,
+            attempts: needed,
+            verdict,
+        }),
+        Decided::Conflicted(verdict) => Ok(CommitOutcome::Conflicted {
+            verdict,
+            transaction: Box::new(attempts.transaction),
+        }),
+    }
+}
+
+#[derive(Debug)]
+struct Attempts {
+    transaction: OptimisticTransaction,
+    net_effect: NetEffect,
+    /// The version that beat us, read to see whether it is our own.
+    read_back: Option<WinningCommit>,
+    entry: Bytes,
+}
+
+#[derive(Debug)]
+enum Decided {
+    Committed {
+        version: u64,
+        attempts: usize,
+        verdict: Verdict,
+    },
+    Conflicted(Verdict),
+}
+
+/// How one attempt ended.
+#[derive(Debug)]
+enum Attempt {
+    Committed(u64, Verdict),
+    Conflicted(Verdict),
+    Lost,
+}
+
+impl Attempts {
+    async fn until_decided(&mut self, log: &mut Log<'_>) -> Result<Decided> {
+        let most = self.transaction.options.max_attempts.max(1);
+        for attempt in 1..=most {
+            let span =
+                tracing::info_span!("attempt", attempt, checked = self.net_effect.last_version());
+            match self.attempt(log).instrument(span).await? {
+                Attempt::Committed(version, verdict) => {
+                    return Ok(Decided::Committed {
+                        version,
+                        attempts: attempt,
+                        verdict,
+                    });
+                }
+                Attempt::Conflicted(verdict) => return Ok(Decided::Conflicted(verdict)),
+                Attempt::Lost if attempt < most => {
+                    let delay = self
+                        .transaction
+                        .options
+                        .backoff
+                        .delay(attempt, rand::random());
+                    if !delay.is_zero() {
+                        tokio::time::sleep(delay).await;
+                    }
+                }
+                Attempt::Lost => {}
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Contended,
+            format!(
+                "other writers took the next version {most} times in a row, \
+                 lastly version {}; no conflict was found",
+                self.net_effect.last_version().saturating_add(1)
+            ),
+        ))
+    }
+
+    async fn attempt(&mut self, log: &mut Log<'_>) -> Result<Attempt> {
+        let before = self.net_effect.last_version();
+        let span = tracing::info_span!("winners", after = before);
+        if let Some(version) = self.find_winners(log).instrument(span).await? {
+            return Ok(Attempt::Committed(version, self.check()));
+        }
+        let verdict = self.check();
+        if self.net_effect.last_version() > before {
+            // The name under which other engines report the same numbers.
+            tracing::info!(
+                name: "delta.conflictDetection.dataSkipping.filesSkipped",
+                candidates = verdict.candidates,
+                skipped = verdict.skipped,
+                "delta.conflictDetection.dataSkipping.filesSkipped"
+            );
+        }
+        if verdict.is_conflict() {
+            return Ok(Attempt::Conflicted(verdict));
+        }
+        let Some(version) = self.net_effect.last_version().checked_add(1) else {
+            return Err(Error::corrupt("the log has no version left"));
+        };
+        match log.put(version, &self.entry).await? {
+            Put::Done => Ok(Attempt::Committed(version, verdict)),
+            Put::Lost => self.read_back(version, log, verdict).await,
+            Put::Unclear(error) => self.after_unclear_put(version, error, log, verdict).await,
+        }
+    }
+
+    /// Applies the versions that are new since the last attempt. `Some`: one of them is our own
+    /// commit, put earlier with its answer lost.
+    async fn find_winners(&mut self, log: &Log<'_>) -> Result<Option<u64>> {
+        let mut next = self.net_effect.last_version().saturating_add(1);
+        let latest = log.latest_version(self.net_effect.last_version()).await?;
+        let mut winners = Vec::new();
+        if let Some(known) = self.read_back.take_if(|known| known.version == next) {
+            winners.push(known);
+            next += 1;
+        }
+        if next <= latest {
+            let concurrency = self.transaction.options.winner_read_concurrency;
+            winners.extend(log.read_all(next..=latest, concurrency).await?);
+        }
+        for winner in winners {
+            if self.is_own(&winner) {
+                return Ok(Some(winner.version));
+            }
+            self.net_effect.apply(Arc::new(winner))?;
+        }
+        Ok(None)
+    }
+
+    fn check(&self) -> Verdict {
+        check(&CheckInput {
+            reads: &self.transaction.reads,
+            actions: &self.transaction.actions,
+            net_effect: &self.net_effect,
+            level: self.transaction.level(),
+            data_skipping: self.transaction.options.data_skipping,
+        })
+    }
+
+    /// `version` exists. A store that retries on its own may have put our entry and then lost to
+    /// itself, so look whose it is.
+    async fn read_back(
+        &mut self,
+        version: u64,
+        log: &mut Log<'_>,
+        verdict: Verdict,
+    ) -> Result<Attempt> {
+        match log.read(version).await {
+            Ok(Some(winner)) if self.is_own(&winner) => {
+                log.keep_temporary_file();
+                Ok(Attempt::Committed(version, verdict))
+            }
+            Ok(winner) => {
+                self.read_back = winner;
+                Ok(Attempt::Lost)
+            }
+            // It may be ours.
+            Err(error) => {
+                log.keep_temporary_file();
+                Err(self.unknown(version, &error.to_string()))
+            }
+        }
+    }
+
+    /// The put of `version` failed, but the entry may be there: only the log tells.
+    async fn after_unclear_put(
+        &mut self,
+        version: u64,
+        error: TransactionError,
+        log: &mut Log<'_>,
+        verdict: Verdict,
+    ) -> Result<Attempt> {
+        match log.read(version).await {
+            Ok(Some(winner)) if self.is_own(&winner) => {
+                log.keep_temporary_file();
+                Ok(Attempt::Committed(version, verdict))
+            }
+            // Another writer has the version, so our put has failed for good.
+            Ok(Some(winner)) => {
+                self.read_back = Some(winner);
+                Ok(Attempt::Lost)
+            }
+            Ok(None) => {
+                if log.abort(version).await || is_refusal(&error) {
+                    let message = format!("version {version} was not written: {error}");
+                    return Err(Error::unavailable(message).with_source(error));
+                }
+                Err(self.unknown(version, &error.to_string()))
+            }
+            Err(_) => {
+                log.keep_temporary_file();
+                Err(self.unknown(version, &error.to_string()))
+            }
+        }
+    }
+
+    fn is_own(&self, commit: &WinningCommit) -> bool {
+        commit.info.txn_id.as_deref() == Some(self.transaction.txn_id.to_string().as_str())
+    }
+
+    fn unknown(&self, version: u64, why: &str) -> Error {
+        let source = OutcomeUnknown {
+            version,
+            txn_id: self.transaction.txn_id,
+        };
+        Error::unavailable(format!("{source}: {why}")).with_source(source)
+    }
+}
+
+/// Milliseconds since the epoch; 0 on a clock that stands before it.
+fn now_millis() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_millis()).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! The table's log as the attempt loop sees it: what is new, and one put.
+
+use bytes::Bytes;
+use deltalake::DeltaTableError;
+use deltalake::kernel::transaction::TransactionError;
+use deltalake::logstore::{CommitOrBytes, LogStore, LogStoreRef, commit_uri_from_version};
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
+use uuid::Uuid;
+
+use super::winner::WinningCommit;
+use crate::error::{Error, Result};
+
+/// How a log store takes a new entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitStyle {
+    /// As bytes, put only if the version is absent.
+    Bytes,
+    /// As a temporary file that it moves into place.
+    TemporaryFile,
+}
+
+/// How `store` takes a new entry.
+///
+/// # Errors
+///
+/// [`Unsupported`](crate::ErrorKind::Unsupported) if the log store is not known to refuse a version
+/// that exists: two writers could then both believe to have written it.
+pub fn commit_style(store: &dyn LogStore) -> Result<CommitStyle> {
+    match store.name().as_str() {
+        "DefaultLogStore" | "LakeFSLogStore" => Ok(CommitStyle::Bytes),
+        "S3DynamoDbLogStore" => Ok(CommitStyle::TemporaryFile),
+        name => Err(Error::unsupported(format!(
+            "log store {name} is not known to refuse a version that exists; \
+             use a store with conditional puts, or S3 with DynamoDB"
+        ))),
+    }
+}
+
+/// What became of a put.
+#[derive(Debug)]
+pub(super) enum Put {
+    /// The entry is there.
+    Done,
+    /// The version exists.
+    Lost,
+    /// Something else was said, which may not be the whole truth.
+    Unclear(TransactionError),
+}
+
+/// The log of one table.
+#[derive(Debug)]
+pub(super) struct Log<'a> {
+    store: &'a LogStoreRef,
+    operation: Uuid,
+    style: CommitStyle,
+    /// The temporary commit file, once it is written.
+    temporary: Option<Path>,
+}
+
+impl<'a> Log<'a> {
+    pub(super) fn new(store: &'a LogStoreRef, operation: Uuid) -> Result<Self> {
+        Ok(Self {
+            store,
+            operation,
+            style: commit_style(store.as_ref())?,
+            temporary: None,
+        })
+    }
+
+    /// The newest version, at least `from`, which is known to exist.
+    pub(super) async fn latest_version(&self, from: u64) -> Result<u64> {
+        let latest = match self.store.get_latest_version(from).await {
+            // The entry of `from` may have been cleaned up after a checkpoint.
+            Err(DeltaTableError::InvalidVersion(_)) => self.list_from(from).await?,
+            answer => answer.map_err(|error| {
+                Error::unavailable(format!("the log cannot be listed from version {from}"))
+                    .with_source(error)
+            })?,
+        };
+        if latest < from {
+            return Err(Error::unavailable(format!(
+                "the log ends at version {latest}, but version {from} was read"
+            )));
+        }
+        Ok(latest)
+    }
+
+    async fn list_from(&self, from: u64) -> Result<u64> {
+        let store = self.store.object_store(Some(self.operation));
+        let offset = commit_uri_from_version(Some(from));
+        store
+            .list_with_offset(Some(self.store.log_path()), &offset)
+            .try_fold(from, |latest, object| async move {
+                Ok(object
+                    .location
+                    .filename()
+                    .and_then(version_of)
+                    .map_or(latest, |version| latest.max(version)))
+            })
+            .await
+            .map_err(Error::from)
+    }
+
+    /// Reads one version; `None` if it is not there.
+    pub(super) async fn read(&self, version: u64) -> Result<Option<WinningCommit>> {
+        let entry = self
+            .store
+            .read_commit_entry(version)
+            .await
+            .map_err(|error| {
+                Error::unavailable(format!("version {version} of the log cannot be read"))
+                    .with_source(error)
+            })?;
+        entry
+            .map(|bytes| WinningCommit::parse(version, &bytes, self.store.root_url()))
+            .transpose()
+    }
+
+    /// Reads `versions`, at most `concurrency` at a time, in order.
+    ///
+    /// A version that is not there is a retryable error: what lies in a gap was not checked.
+    pub(super) async fn read_all(
+        &self,
+        versions: std::ops::RangeInclusive<u64>,
+        concurrency: usize,
+    ) -> Result<Vec<WinningCommit>> {
+        futures::stream::iter(versions)
+            .map(|version| async move {
+                self.read(version).await?.ok_or_else(|| {
+                    Error::unavailable(format!("the log has a gap: version {version} is missing"))
+                })
+            })
+            .buffered(concurrency.max(1))
+            .try_collect()
+            .await
+    }
+
+    /// Puts `entry` as `version` if it is absent.
+    pub(super) async fn put(&mut self, version: u64, entry: &Bytes) -> Result<Put> {
+        let entry = self.entry(entry).await?;
+        let answer = self
+            .store
+            .write_commit_entry(version, entry, self.operation)
+            .await;
+        Ok(match answer {
+            Ok(()) => {
+                self.temporary = None;
+                Put::Done
+            }
+            Err(TransactionError::VersionAlreadyExists(_)) => Put::Lost,
+            Err(error) => Put::Unclear(error),
+        })
+    }
+
+    /// Tells the store that the put of `version` is given up. Whether it is undone for certain.
+    pub(super) async fn abort(&mut self, version: u64) -> bool {
+        let Some(path) = self.temporary.take() else {
+            return false;
+        };
+        self.store
+            .abort_commit_entry(version, CommitOrBytes::TmpCommit(path), self.operation)
+            .await
+            .is_ok()
+    }
+
+    /// Forgets the temporary file: an entry may refer to it.
+    pub(super) fn keep_temporary_file(&mut self) {
+        self.temporary = None;
+    }
+
+    /// Deletes the temporary file, which no entry refers to, on a best-effort basis.
+    pub(super) async fn clean_up(&mut self) {
+        if let Some(path) = self.temporary.take()
+            && let Err(error) = self
+                .store
+                .object_store(Some(self.operation))
+                .delete(&path)
+                .await
+        {
+            tracing::debug!(%error, %path, "a temporary commit file stays behind");
+        }
+    }
+
+    async fn entry(&mut self, bytes: &Bytes) -> Result<CommitOrBytes> {
+        match (self.style, &self.temporary) {
+            (CommitStyle::Bytes, _) => Ok(CommitOrBytes::LogBytes(bytes.clone())),
+            (CommitStyle::TemporaryFile, Some(path)) => Ok(CommitOrBytes::TmpCommit(path.clone())),
+            (CommitStyle::TemporaryFile, None) => {
+                let name = format!("_commit_{}.json.tmp", Uuid::new_v4());
+                let path = self.store.log_path().clone().join(name.as_str());
+                self.store
+                    .object_store(Some(self.operation))
+                    .put(&path, bytes.clone().into())
+                    .await?;
+                self.temporary = Some(path.clone());
+                Ok(CommitOrBytes::TmpCommit(path))
+            }
+        }
+    }
+}
+
+/// Whether `error` says for certain that nothing was written, now or later.
+pub(super) fn is_refusal(error: &TransactionError) -> bool {
+    use object_store::Error as StoreError;
+    matches!(
+        error,
+        TransactionError::ObjectStore {
+            source: StoreError::PermissionDenied { .. }
+                | StoreError::Unauthenticated { .. }
+                | StoreError::NotFound { .. }
+                | StoreError::NotSupported { .. }
+                | StoreError::NotImplemented { .. }
+                | StoreError::InvalidPath { .. }
+                | StoreError::Precondition { .. }
+        }
+    )
+}
+
+/// The version of a commit file, by its name.
+fn version_of(file_name: &str) -> Option<u64> {
+    let digits = file_name.strip_suffix(".json")?;
+    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| digits.parse().ok())
+        .flatten()
+}

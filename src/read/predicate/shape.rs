@@ -1,0 +1,112 @@
+//! The shapes that a predicate is widened to: what statistics can decide, and `true` for the rest.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_plan::PhysicalExpr;
+
+/// A column, perhaps cast in ways that keep the order of its values.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Operand {
+    /// Position of the column in the table's schema.
+    pub(crate) column: usize,
+    /// Types it is cast to, innermost first.
+    pub(crate) casts: Vec<DataType>,
+    /// The type in the end.
+    pub(crate) data_type: DataType,
+    /// Whether bounds count only in files without NaN, since a NaN could satisfy the term.
+    pub(crate) nan_free: bool,
+    /// Whether the column itself is a float.
+    pub(crate) float: bool,
+}
+
+/// A condition on partition columns alone, evaluated on each file's values.
+#[derive(Debug, Clone)]
+pub(crate) struct PartitionTest {
+    /// The condition over `schema`.
+    pub(crate) expr: Arc<dyn PhysicalExpr>,
+    /// The columns it uses, by position in the table's schema, in the order of `schema`.
+    pub(crate) columns: Vec<usize>,
+    /// The columns under names of their own.
+    pub(crate) schema: SchemaRef,
+}
+
+/// `operand [NOT] IN (values)`.
+#[derive(Debug, Clone)]
+pub(crate) struct SetTest {
+    /// What is looked up.
+    pub(crate) operand: Operand,
+    /// Non-NULL values of the operand's type, ascending.
+    pub(crate) values: Arc<[ScalarValue]>,
+    /// Whether it is `NOT IN`.
+    pub(crate) negated: bool,
+}
+
+/// A predicate without NOT that is true wherever the original one is.
+#[derive(Debug, Clone)]
+pub(crate) enum Shape {
+    /// `true`, since statistics cannot decide it; the text says why.
+    Unusable(String),
+    /// `true` by itself.
+    Always,
+    /// False or NULL for every row.
+    Never,
+    /// All of these.
+    And(Vec<Shape>),
+    /// One of these.
+    Or(Vec<Shape>),
+    /// `operand operator literal`.
+    Compare(Operand, Operator, ScalarValue),
+    /// `operand [NOT] LIKE pattern`; the flag says NOT.
+    Like(Operand, ScalarValue, bool),
+    /// `operand IS [NOT] NULL`; the flag says NOT.
+    NullTest(Operand, bool),
+    /// `operand [NOT] IN (values)`.
+    Set(SetTest),
+    /// A condition on partition columns alone.
+    Partition(PartitionTest),
+}
+
+impl Shape {
+    /// The conjunction of `children`.
+    pub(crate) fn and(children: Vec<Self>) -> Self {
+        let mut parts = Vec::with_capacity(children.len());
+        for child in children {
+            match child {
+                Self::Always => {}
+                Self::Never => return Self::Never,
+                Self::And(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        if parts.iter().all(|part| matches!(part, Self::Unusable(_))) {
+            return parts.into_iter().next().unwrap_or(Self::Always);
+        }
+        super::float::pair_ranges(&mut parts.iter_mut().collect::<Vec<_>>());
+        match parts.len() {
+            1 => parts.remove(0),
+            _ => Self::And(parts),
+        }
+    }
+
+    /// The disjunction of `children`. One side that cannot be decided makes all of it so.
+    pub(crate) fn or(children: Vec<Self>) -> Self {
+        let mut parts = Vec::with_capacity(children.len());
+        for child in children {
+            match child {
+                Self::Never => {}
+                Self::Always => return Self::Always,
+                Self::Unusable(why) => return Self::Unusable(why),
+                Self::Or(inner) => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        match parts.len() {
+            0 => Self::Never,
+            1 => parts.remove(0),
+            _ => Self::Or(parts),
+        }
+    }
+}
