@@ -1,5 +1,6 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod features;
 pub mod path;
 pub mod predicate;
 pub mod prune;
