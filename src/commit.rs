@@ -7,8 +7,10 @@
 
 pub mod actions;
 pub mod attempt;
+mod checkpoint;
 pub mod conflict;
 pub mod evidence;
+pub mod exec;
 pub mod isolation;
 pub mod log;
 pub mod net_effect;

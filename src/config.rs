@@ -1,0 +1,210 @@
+//! The `delta.*` options of a session, set with `SET delta.… = …`.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::error::Result as DataFusionResult;
+
+use crate::error::{Error, Result};
+
+/// Options of this crate, registered as a DataFusion configuration extension with the prefix
+/// `delta`.
+///
+/// ```
+/// use datafusion::common::config::ConfigOptions;
+/// use delta_disjoint::config::DeltaOptions;
+///
+/// let mut config = ConfigOptions::default();
+/// config.extensions.insert(DeltaOptions::default());
+/// config.set("delta.max_commit_attempts", "3")?;
+/// assert_eq!(DeltaOptions::from_config(&config).max_commit_attempts, 3);
+/// assert!(config.set("delta.max_commit_attempts", "0").is_err());
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeltaOptions {
+    /// Whether the conflict check may use the statistics of a winner's files. Without them only
+    /// partition values tell files apart; every other rule stays.
+    pub conflict_data_skipping: bool,
+    /// How often one statement tries to write its commit before it is
+    /// [contended](crate::ErrorKind::Contended). At least 1.
+    pub max_commit_attempts: usize,
+    /// How many winning commits are read at the same time. At least 1.
+    pub winner_read_concurrency: usize,
+}
+
+impl DeltaOptions {
+    /// The options in `config`; the defaults where the extension is not registered.
+    pub fn from_config(config: &ConfigOptions) -> Self {
+        config.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    fn set_option(&mut self, key: &str, value: &str) -> Result<()> {
+        match key {
+            CONFLICT_DATA_SKIPPING => self.conflict_data_skipping = parse(key, value)?,
+            MAX_COMMIT_ATTEMPTS => self.max_commit_attempts = parse_count(key, value)?,
+            WINNER_READ_CONCURRENCY => self.winner_read_concurrency = parse_count(key, value)?,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "there is no option delta.{key}; the options are delta.{CONFLICT_DATA_SKIPPING}, \
+                     delta.{MAX_COMMIT_ATTEMPTS} and delta.{WINNER_READ_CONCURRENCY}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for DeltaOptions {
+    fn default() -> Self {
+        Self {
+            conflict_data_skipping: true,
+            max_commit_attempts: 20,
+            winner_read_concurrency: 8,
+        }
+    }
+}
+
+impl ConfigExtension for DeltaOptions {
+    const PREFIX: &'static str = "delta";
+}
+
+impl ExtensionOptions for DeltaOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
+        Ok(self.set_option(key, value)?)
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        vec![
+            entry(
+                CONFLICT_DATA_SKIPPING,
+                &self.conflict_data_skipping,
+                "Whether the conflict check may use the statistics of a winner's files",
+            ),
+            entry(
+                MAX_COMMIT_ATTEMPTS,
+                &self.max_commit_attempts,
+                "How often one statement tries to write its commit",
+            ),
+            entry(
+                WINNER_READ_CONCURRENCY,
+                &self.winner_read_concurrency,
+                "How many winning commits are read at the same time",
+            ),
+        ]
+    }
+}
+
+const CONFLICT_DATA_SKIPPING: &str = "conflict_data_skipping";
+const MAX_COMMIT_ATTEMPTS: &str = "max_commit_attempts";
+const WINNER_READ_CONCURRENCY: &str = "winner_read_concurrency";
+
+fn parse<T: FromStr>(key: &str, value: &str) -> Result<T> {
+    value.trim().to_ascii_lowercase().parse().map_err(|_| {
+        Error::invalid(format!(
+            "delta.{key} cannot be `{value}`; it takes {}",
+            if key == CONFLICT_DATA_SKIPPING {
+                "true or false"
+            } else {
+                "a whole number from 1 on"
+            }
+        ))
+    })
+}
+
+fn parse_count(key: &str, value: &str) -> Result<usize> {
+    match parse(key, value)? {
+        0 => Err(Error::invalid(format!("delta.{key} must be at least 1"))),
+        count => Ok(count),
+    }
+}
+
+fn entry(key: &str, value: &impl Display, description: &'static str) -> ConfigEntry {
+    ConfigEntry {
+        key: key.to_owned(),
+        value: Some(value.to_string()),
+        description,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn set_statement_changes_the_option() {
+        let mut config = SessionConfig::new().with_information_schema(true);
+        config
+            .options_mut()
+            .extensions
+            .insert(DeltaOptions::default());
+        let context = SessionContext::new_with_config(config);
+        for statement in [
+            "SET delta.conflict_data_skipping = false",
+            "SET delta.max_commit_attempts = 3",
+            "SET delta.winner_read_concurrency = 2",
+        ] {
+            context.sql(statement).await.expect(statement);
+        }
+        let state = context.state();
+        assert_eq!(
+            DeltaOptions::from_config(state.config_options()),
+            DeltaOptions {
+                conflict_data_skipping: false,
+                max_commit_attempts: 3,
+                winner_read_concurrency: 2,
+            }
+        );
+        let shown = context
+            .sql("SHOW delta.max_commit_attempts")
+            .await
+            .expect("plans")
+            .count()
+            .await
+            .expect("runs");
+        assert_eq!(shown, 1);
+    }
+
+    #[test]
+    fn bad_value_names_the_option_and_what_it_takes() {
+        for (key, value, expected) in [
+            ("delta.max_commit_attempts", "0", "must be at least 1"),
+            ("delta.max_commit_attempts", "-1", "a whole number"),
+            ("delta.winner_read_concurrency", "0", "must be at least 1"),
+            ("delta.conflict_data_skipping", "2", "true or false"),
+            ("delta.nonsense", "1", "there is no option delta.nonsense"),
+        ] {
+            let mut config = ConfigOptions::default();
+            config.extensions.insert(DeltaOptions::default());
+            let error = config.set(key, value).expect_err(value);
+            let message = Error::find(&error).expect("ours").to_string();
+            assert!(message.contains(expected), "{message}");
+            assert_eq!(DeltaOptions::from_config(&config), DeltaOptions::default());
+        }
+    }
+
+    #[test]
+    fn unregistered_extension_gives_the_defaults() {
+        assert_eq!(
+            DeltaOptions::from_config(&ConfigOptions::default()),
+            DeltaOptions::default()
+        );
+    }
+}

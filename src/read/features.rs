@@ -1,0 +1,273 @@
+//! Which tables this crate reads and writes: what it does not honour is refused by name, before
+//! anything is read or written.
+//!
+//! Source: Delta protocol, "Table Features", "Requirements for Readers" and "Requirements for
+//! Writers". A table feature that is supported but not in use binds nobody, so the older ones,
+//! which a legacy writer version brings along unasked, are refused only where the table uses them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use deltalake::kernel::Add;
+use serde_json::{Map, Value};
+
+use super::snapshot::{TableMetadata, TableProtocol};
+use crate::error::{Error, Result};
+
+/// Refuses a table that this crate would read wrongly; `files` are the live files.
+pub fn check_readable(
+    protocol: &TableProtocol,
+    metadata: &TableMetadata,
+    files: &[Arc<Add>],
+) -> Result<()> {
+    if !(1..=3).contains(&protocol.min_reader_version) {
+        return Err(cannot(
+            "read",
+            format!("reader version {}", protocol.min_reader_version),
+        ));
+    }
+    if protocol.min_reader_version == 3 {
+        for feature in features(&protocol.reader_features) {
+            if !READABLE_FEATURES.contains(&feature) {
+                return Err(cannot("read", format!("the table feature {feature}")));
+            }
+        }
+    }
+    check_column_mapping("read", metadata)?;
+    if let Some(file) = files.iter().find(|file| file.deletion_vector.is_some()) {
+        return Err(cannot(
+            "read",
+            format!(
+                "the table feature deletionVectors, which the file {} uses",
+                file.path
+            ),
+        ));
+    }
+    if let Some((column, data_type)) = first_unreadable_type(metadata)? {
+        return Err(cannot(
+            "read",
+            format!("the data type {data_type} of the column {column}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a table to which this crate would write what its features forbid. Whether the table can
+/// be read is a question of its own: [`check_readable`].
+pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Result<()> {
+    if !(1..=7).contains(&protocol.min_writer_version) {
+        return Err(cannot(
+            "write",
+            format!("writer version {}", protocol.min_writer_version),
+        ));
+    }
+    if protocol.min_writer_version == 7 {
+        for feature in features(&protocol.writer_features) {
+            if !WRITABLE_FEATURES.contains(&feature) && !LEGACY_FEATURES.contains(&feature) {
+                return Err(cannot("write", format!("the table feature {feature}")));
+            }
+        }
+    }
+    check_column_mapping("write", metadata)?;
+    for (property, value) in &metadata.configuration {
+        let feature = if property.starts_with("delta.constraints.") {
+            "checkConstraints"
+        } else if is_true(value) {
+            match property.as_str() {
+                "delta.enableChangeDataFeed" => "changeDataFeed",
+                "delta.enableDeletionVectors" => "deletionVectors",
+                "delta.enableRowTracking" => "rowTracking",
+                "delta.enableInCommitTimestamps" => "inCommitTimestamp",
+                "delta.enableTypeWidening" => "typeWidening",
+                "delta.enableIcebergCompatV1" => "icebergCompatV1",
+                "delta.enableIcebergCompatV2" => "icebergCompatV2",
+                "delta.enableIcebergCompatV3" => "icebergCompatV3",
+                _ => continue,
+            }
+        } else {
+            continue;
+        };
+        return Err(cannot(
+            "write",
+            format!("the table feature {feature}, which the table property {property} uses"),
+        ));
+    }
+    let mut used = None;
+    walk_fields(&schema(metadata)?, "", &mut |column, field| {
+        let Some(Value::Object(keys)) = field.get("metadata") else {
+            return;
+        };
+        for key in keys.keys() {
+            let feature = match key.as_str() {
+                "delta.invariants" => "invariants",
+                "delta.generationExpression" => "generatedColumns",
+                "CURRENT_DEFAULT" => "allowColumnDefaults",
+                key if key.starts_with("delta.identity.") => "identityColumns",
+                _ => continue,
+            };
+            used.get_or_insert((feature, column.to_owned()));
+        }
+    });
+    match used {
+        Some((feature, column)) => Err(cannot(
+            "write",
+            format!("the table feature {feature}, which the column {column} uses"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses `operation` (such as `DELETE`), which removes or changes rows, on an append-only table.
+///
+/// Source: Delta protocol, "Append-only Tables".
+pub fn check_append_only(metadata: &TableMetadata, operation: &str) -> Result<()> {
+    match metadata.configuration.get("delta.appendOnly") {
+        Some(value) if is_true(value) => Err(Error::unsupported(format!(
+            "{operation} changes or removes rows, but the table takes new rows only \
+             (table property delta.appendOnly)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The first column, by its path, whose data type this crate cannot read, and that type; nested
+/// columns are looked into.
+pub fn first_unreadable_type(metadata: &TableMetadata) -> Result<Option<(String, String)>> {
+    let mut found = None;
+    walk_fields(&schema(metadata)?, "", &mut |column, field| {
+        if found.is_none()
+            && let Some(data_type) = field.get("type").and_then(unreadable_type)
+        {
+            found = Some((column.to_owned(), data_type));
+        }
+    });
+    Ok(found)
+}
+
+/// `timestampWithoutTimezone` is a spelling of `timestampNtz` that some tables carry.
+const READABLE_FEATURES: &[&str] = &[
+    "timestampNtz",
+    "timestampWithoutTimezone",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "deletionVectors",
+    "columnMapping",
+];
+
+const WRITABLE_FEATURES: &[&str] = &["appendOnly", "timestampNtz", "timestampWithoutTimezone"];
+
+/// Features that the writer versions 2 to 6 imply; writable while they are not in use.
+const LEGACY_FEATURES: &[&str] = &[
+    "invariants",
+    "checkConstraints",
+    "changeDataFeed",
+    "generatedColumns",
+    "columnMapping",
+    "identityColumns",
+];
+
+const PRIMITIVE_TYPES: &[&str] = &[
+    "string",
+    "long",
+    "integer",
+    "short",
+    "byte",
+    "float",
+    "double",
+    "boolean",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+];
+
+fn cannot(verb: &str, what: String) -> Error {
+    Error::unsupported(format!(
+        "this version of delta-disjoint cannot {verb} a table with {what}"
+    ))
+}
+
+fn features(list: &Option<BTreeSet<String>>) -> impl Iterator<Item = &str> {
+    list.iter().flatten().map(String::as_str)
+}
+
+fn is_true(value: &str) -> bool {
+    value.trim().eq_ignore_ascii_case("true")
+}
+
+fn check_column_mapping(verb: &str, metadata: &TableMetadata) -> Result<()> {
+    match metadata.configuration.get("delta.columnMapping.mode") {
+        Some(mode) if !mode.trim().eq_ignore_ascii_case("none") => Err(cannot(
+            verb,
+            format!(
+                "the table feature columnMapping, which the table property \
+                 delta.columnMapping.mode = {mode} uses"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn schema(metadata: &TableMetadata) -> Result<Value> {
+    serde_json::from_str(&metadata.schema_string).map_err(|error| {
+        Error::corrupt(format!("the schema of the table is no JSON: {error}")).with_source(error)
+    })
+}
+
+/// Calls `visit` with the path and the JSON of every field in `data_type`, however deep.
+fn walk_fields(data_type: &Value, path: &str, visit: &mut impl FnMut(&str, &Map<String, Value>)) {
+    let Some(data_type) = data_type.as_object() else {
+        return;
+    };
+    for field in data_type
+        .get("fields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+    {
+        let name = field.get("name").and_then(Value::as_str).unwrap_or("?");
+        let path = if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        };
+        visit(&path, field);
+        if let Some(inner) = field.get("type") {
+            walk_fields(inner, &path, visit);
+        }
+    }
+    for (key, step) in [
+        ("elementType", "element"),
+        ("keyType", "key"),
+        ("valueType", "value"),
+    ] {
+        if let Some(inner) = data_type.get(key) {
+            walk_fields(inner, &format!("{path}.{step}"), visit);
+        }
+    }
+}
+
+/// The part of `data_type` that is not known; fields of structs are left to the walk.
+fn unreadable_type(data_type: &Value) -> Option<String> {
+    match data_type {
+        Value::String(name) => {
+            let known = PRIMITIVE_TYPES.contains(&name.as_str())
+                || name == "decimal"
+                || (name.starts_with("decimal(") && name.ends_with(')'));
+            (!known).then(|| name.clone())
+        }
+        Value::Object(object) => match object.get("type").and_then(Value::as_str) {
+            Some("struct") => None,
+            Some("array") => unreadable_type(object.get("elementType")?),
+            Some("map") => ["keyType", "valueType"]
+                .iter()
+                .find_map(|key| unreadable_type(object.get(*key)?)),
+            _ => Some(data_type.to_string()),
+        },
+        _ => Some(data_type.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
