@@ -1,6 +1,5 @@
 //! The root operator of a change: it drives the rewrite to its end and commits.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,7 @@ use object_store::path::Path;
 
 use super::actions::Actions;
 use super::checkpoint::checkpoint_if_due;
-use super::transaction::{CommitOptions, CommitOutcome, Operation, OptimisticTransaction};
+use super::transaction::{Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction};
 use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -192,24 +191,27 @@ async fn commit(
     // A statement that changes no row leaves no trace.
     if !result.actions.is_empty() {
         let root = target.handle.log_store().root_url().clone();
-        let actions = Actions::parse(result.actions.join("\n").as_bytes(), &root)?;
+        let version = target.snapshot.version;
+        let (actions, _) = Actions::parse(version, result.actions.join("\n").as_bytes(), &root)?;
         let reads = target.collector.reads_of(target.handle.location());
         let written: Vec<String> = actions.adds.iter().map(|add| add.path.clone()).collect();
-        let transaction = OptimisticTransaction::new(
-            Arc::clone(&target.snapshot),
-            reads.clone(),
-            actions,
-            Operation {
+        let transaction = OptimisticTransaction {
+            snapshot: Arc::clone(&target.snapshot),
+            operation: Operation {
                 name: target.operation.clone(),
                 parameters: parameters(&target, &reads),
-                metrics: result.metrics.into_iter().collect::<BTreeMap<_, _>>(),
+                metrics: result.metrics.into_iter().collect(),
             },
-            CommitOptions {
+            reads,
+            actions,
+            txn_id: uuid::Uuid::new_v4(),
+            options: CommitOptions {
                 data_skipping: options.conflict_data_skipping,
                 max_attempts: options.max_commit_attempts,
                 winner_read_concurrency: options.winner_read_concurrency,
+                backoff: Backoff::default(),
             },
-        );
+        };
         let committed = run(transaction, &target, &metrics).await;
         match committed {
             Ok(version) => checkpoint_if_due(&target.handle, &target.snapshot, version).await,
@@ -240,7 +242,7 @@ async fn run(
             verdict,
         } => {
             counter("attempts").add(attempts);
-            counter("winners_checked").add(verdict.winners);
+            counter("winners_checked").add(verdict.winners_checked());
             counter("conflict_candidates").add(verdict.candidates);
             counter("conflict_files_skipped").add(verdict.skipped);
             Ok(version)

@@ -154,6 +154,13 @@ impl Verdict {
         }
     }
 
+    /// How many winners were checked.
+    pub fn winners_checked(&self) -> usize {
+        self.winners
+            .clone()
+            .map_or(0, |winners| winners.count())
+    }
+
     /// Whether there is a conflict.
     pub fn is_conflict(&self) -> bool {
         !self.conflicts.is_empty()

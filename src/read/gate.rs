@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_expr::expressions::{CastExpr, TryCastExpr};
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::predicate::is_monotone_cast;
+use super::predicate::is_monotone as is_monotone_cast;
 
 /// Whether `filter` may be handed to the Parquet source.
 ///

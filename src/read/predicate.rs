@@ -12,6 +12,8 @@ mod shape;
 mod term;
 mod widen;
 
+pub(in crate::read) use self::cast::is_monotone;
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ use datafusion::physical_plan::{
 
 use super::gate::may_reach_parquet;
 use super::positions::{FILE_COLUMN, ROW_COLUMN};
-use super::predicate::touches_float;
+use super::statistics::touches_float;
 
 /// What a scan looked at, for `EXPLAIN` and metrics.
 #[derive(Debug, Clone)]

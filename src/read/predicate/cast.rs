@@ -16,7 +16,7 @@ use crate::read::statistics::fits_decimal;
 
 /// Whether `CAST(value AS to)` keeps the order of all values of type `from` and never fails for a
 /// value that has no neighbour for which it fails.
-pub(super) fn is_monotone(from: &DataType, to: &DataType) -> bool {
+pub(in crate::read) fn is_monotone(from: &DataType, to: &DataType) -> bool {
     if from == to {
         return true;
     }

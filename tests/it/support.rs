@@ -1,0 +1,261 @@
+//! What the tests share: a table in a temporary folder, statements in one line, and statements
+//! that are planned now and run later, which is how a test forces two of them to overlap.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::UInt64Type;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionContext;
+use delta_disjoint::commit::{ConflictKind, Verdict};
+use delta_disjoint::{Error, ErrorKind, session, sql};
+use deltalake::DeltaTable;
+use tempfile::TempDir;
+
+/// A session with one table, `t`, in a temporary folder.
+pub struct Table {
+    pub ctx: SessionContext,
+    dir: TempDir,
+}
+
+impl Table {
+    /// `t` with `columns` and `clauses` (`PARTITIONED BY (…) OPTIONS (…)`), filled by
+    /// one INSERT for each of `inserts`, so that each makes its own file.
+    pub async fn create(columns: &str, clauses: &str, inserts: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let table = Self {
+            ctx: session(),
+            dir,
+        };
+        let location = table.path();
+        // PARTITIONED BY stands before LOCATION, OPTIONS after it.
+        let (before, after) = match clauses.find("OPTIONS") {
+            Some(at) => clauses.split_at(at),
+            None => (clauses, ""),
+        };
+        table
+            .run(&format!(
+                "CREATE EXTERNAL TABLE t ({columns}) STORED AS DELTA {before} LOCATION \
+                 '{location}' {after}"
+            ))
+            .await;
+        for values in inserts {
+            table.run(&format!("INSERT INTO t {values}")).await;
+        }
+        table
+    }
+
+    /// `t (id BIGINT, x BIGINT)` with `files` files of `rows` rows; `id` counts up, `x` is `id`.
+    pub async fn numbers(files: i64, rows: i64, clauses: &str) -> Self {
+        let inserts: Vec<String> = (0..files)
+            .map(|file| {
+                let first = file * rows;
+                format!(
+                    "SELECT value, value FROM generate_series({first}, {})",
+                    first + rows - 1
+                )
+            })
+            .collect();
+        let inserts: Vec<&str> = inserts.iter().map(String::as_str).collect();
+        Self::create("id BIGINT, x BIGINT", clauses, &inserts).await
+    }
+
+    pub fn path(&self) -> String {
+        self.dir.path().to_str().expect("utf-8 path").to_owned()
+    }
+
+    /// A new session with the same table under the name `t`: another process, as it were.
+    pub async fn other_session(&self) -> SessionContext {
+        let ctx = session();
+        open(&ctx, "t", &self.path()).await;
+        ctx
+    }
+
+    pub async fn run(&self, text: &str) -> Vec<RecordBatch> {
+        run(&self.ctx, text).await
+    }
+
+    /// The rows of a query as text, `a|b|c`, NULL as `NULL`.
+    pub async fn rows(&self, text: &str) -> Vec<String> {
+        rows(&self.ctx, text).await
+    }
+
+    /// The `count` of a change.
+    pub async fn count(&self, text: &str) -> u64 {
+        count(&self.run(text).await)
+    }
+
+    pub async fn error(&self, text: &str) -> DataFusionError {
+        try_run(&self.ctx, text)
+            .await
+            .expect_err("the statement should fail")
+    }
+
+    /// Plans a statement, which pins it to the newest version, without running it.
+    pub async fn plan(&self, text: &str) -> Planned {
+        plan(&self.ctx, text).await
+    }
+
+    /// The table as deltalake loads it.
+    pub async fn deltalake(&self) -> DeltaTable {
+        let url = url::Url::from_directory_path(self.path()).expect("url");
+        deltalake::open_table(url)
+            .await
+            .expect("deltalake opens it")
+    }
+
+    pub async fn version(&self) -> u64 {
+        self.deltalake().await.version().expect("a version")
+    }
+
+    /// Paths of the live files, by deltalake.
+    pub async fn files(&self) -> Vec<String> {
+        let table = self.deltalake().await;
+        let mut files: Vec<String> = table
+            .get_file_uris()
+            .expect("files")
+            .map(|uri| uri.to_string())
+            .collect();
+        files.sort();
+        files
+    }
+
+    /// The commit entry of `version`, one JSON object a line.
+    pub fn log_entry(&self, version: u64) -> Vec<serde_json::Value> {
+        let path = self
+            .dir
+            .path()
+            .join(format!("_delta_log/{version:020}.json"));
+        std::fs::read_to_string(path)
+            .expect("log entry")
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("json"))
+            .collect()
+    }
+
+    /// Rewrites the commit entry of `version`.
+    pub fn change_log_entry(&self, version: u64, change: impl Fn(&mut serde_json::Value)) {
+        let mut lines = Vec::new();
+        for mut action in self.log_entry(version) {
+            change(&mut action);
+            lines.push(action.to_string());
+        }
+        let path = self
+            .dir
+            .path()
+            .join(format!("_delta_log/{version:020}.json"));
+        std::fs::write(path, lines.join("\n")).expect("write log entry");
+    }
+
+    /// The `commitInfo` of `version`.
+    pub fn commit_info(&self, version: u64) -> serde_json::Value {
+        self.log_entry(version)
+            .into_iter()
+            .find_map(|action| action.get("commitInfo").cloned())
+            .expect("commitInfo")
+    }
+}
+
+/// A statement that is planned, hence pinned to a version, and not yet run.
+pub struct Planned {
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+}
+
+impl Planned {
+    pub async fn run(self) -> Result<Vec<RecordBatch>, DataFusionError> {
+        collect(self.plan, self.context).await
+    }
+
+    /// The `count` of a change that must succeed.
+    pub async fn count(self) -> u64 {
+        count(&self.run().await.expect("the statement should commit"))
+    }
+
+    /// The kind of conflict of a change that must lose.
+    pub async fn conflict(self) -> ConflictKind {
+        conflict_of(
+            &self
+                .run()
+                .await
+                .expect_err("the statement should meet a conflict"),
+        )
+    }
+}
+
+pub async fn plan(ctx: &SessionContext, text: &str) -> Planned {
+    let frame = sql(ctx, text).await.expect("plan");
+    Planned {
+        context: Arc::new(frame.task_ctx()),
+        plan: frame.create_physical_plan().await.expect("physical plan"),
+    }
+}
+
+pub async fn open(ctx: &SessionContext, name: &str, location: &str) {
+    run(
+        ctx,
+        &format!("CREATE EXTERNAL TABLE {name} STORED AS DELTA LOCATION '{location}'"),
+    )
+    .await;
+}
+
+pub async fn try_run(
+    ctx: &SessionContext,
+    text: &str,
+) -> Result<Vec<RecordBatch>, DataFusionError> {
+    sql(ctx, text).await?.collect().await
+}
+
+pub async fn run(ctx: &SessionContext, text: &str) -> Vec<RecordBatch> {
+    match try_run(ctx, text).await {
+        Ok(batches) => batches,
+        Err(error) => panic!("{text}\n{error}"),
+    }
+}
+
+pub async fn rows(ctx: &SessionContext, text: &str) -> Vec<String> {
+    text_rows(&run(ctx, text).await)
+}
+
+pub fn text_rows(batches: &[RecordBatch]) -> Vec<String> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).expect("format"))
+            .collect();
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = columns
+                .iter()
+                .map(|column| column.value(row).to_string())
+                .collect();
+            rows.push(values.join("|"));
+        }
+    }
+    rows
+}
+
+pub fn count(batches: &[RecordBatch]) -> u64 {
+    let [batch] = batches else {
+        panic!("one batch expected, got {}", batches.len());
+    };
+    assert_eq!(batch.num_rows(), 1, "one row");
+    assert_eq!(batch.schema().field(0).name(), "count");
+    batch.column(0).as_primitive::<UInt64Type>().value(0)
+}
+
+pub fn kind_of(error: &DataFusionError) -> Option<ErrorKind> {
+    Error::find(error).map(Error::kind)
+}
+
+/// The kind of the first conflict in `error`.
+pub fn conflict_of(error: &DataFusionError) -> ConflictKind {
+    assert_eq!(kind_of(error), Some(ErrorKind::Conflict), "{error}");
+    let verdict = Verdict::find(error).expect("a verdict");
+    verdict.first_conflict().expect("a conflict").kind
+}
