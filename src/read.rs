@@ -6,3 +6,6 @@ pub mod prune;
 pub mod read_set;
 pub mod snapshot;
 pub mod statistics;
+
+#[cfg(test)]
+mod test_support;
