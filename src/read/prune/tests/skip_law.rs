@@ -186,7 +186,7 @@ fn any_row_passes(condition: &Expr, rows: &[Row]) -> bool {
         .any(|passes| passes == Some(true))
 }
 
-/// Spark's rule: a prefix and a tie-breaker.
+/// A prefix, and a tie-breaker if it was cut.
 fn cut(text: &str, tie: &str) -> String {
     match text.char_indices().nth(18) {
         Some((end, _)) => format!("{}{tie}", &text[..end]),
@@ -204,12 +204,15 @@ fn double_json(value: f64) -> Value {
     }
 }
 
-/// Honest statistics of `rows`, of which the pieces whose bit in `omit` is set are left out.
+/// Honest statistics of `rows`, of which the pieces whose bit in `omit` is set are left out. Bit 0
+/// says how strings are cut.
 fn honest(rows: &[Row], omit: u16) -> Add {
     let integers: Vec<i64> = rows.iter().filter_map(|row| row.0).collect();
     let strings: Vec<&String> = rows.iter().filter_map(|row| row.1.as_ref()).collect();
     let doubles: Vec<f64> = rows.iter().filter_map(|row| row.2).collect();
     let numbers: Vec<f64> = doubles.iter().copied().filter(|v| !v.is_nan()).collect();
+    // A bare prefix, or Spark's lower tie-breaker.
+    let tie = if omit & 1 == 0 { "" } else { "\u{7F}" };
     let mut bit = 0;
     let mut add = |object: &mut Map<String, Value>, name: &str, value: Option<Value>| {
         bit += 1;
@@ -230,7 +233,7 @@ fn honest(rows: &[Row], omit: u16) -> Add {
     add(
         &mut max,
         "s",
-        strings.iter().max().map(|v| json!(cut(v, "\u{10FFFF}"))),
+        strings.iter().max().map(|v| json!(cut(v, tie))),
     );
     let least = numbers.iter().copied().reduce(f64::min);
     let greatest = numbers.iter().copied().reduce(f64::max);
