@@ -15,3 +15,6 @@ pub mod scan;
 pub mod snapshot;
 pub mod statistics;
 pub mod table;
+
+#[cfg(test)]
+mod test_support;

@@ -1,4 +1,5 @@
 //! Integration tests, one binary.
 
+mod concurrent_update;
 mod layering;
 mod support;
