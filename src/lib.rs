@@ -4,6 +4,7 @@ pub mod commit;
 pub mod config;
 pub mod error;
 pub mod read;
+pub mod session;
 pub mod write;
 
 pub use error::{Error, ErrorKind, Result};

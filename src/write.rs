@@ -1,1 +1,9 @@
 //! Writing: data files with statistics that others can trust, and the actions that name them.
+
+mod decimal;
+pub mod file_statistics;
+pub mod file_writer;
+pub mod partition;
+pub mod statistics_columns;
+pub mod table_properties;
+pub mod validate;
