@@ -106,7 +106,7 @@ impl FileWriters {
             store,
             table_schema: Arc::clone(table_schema),
             statistics: StatisticsColumns::new(&file_schema, &metadata.configuration),
-            target_file_size: target_file_size(&metadata.configuration)?,
+            target_file_size: target_file_size(&metadata.configuration),
             file_schema,
             file_columns,
             partition_columns,

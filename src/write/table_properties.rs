@@ -2,19 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
-
-/// Size in bytes at which a data file is closed: `delta.targetFileSize`, 100 MiB when not set.
-pub fn target_file_size(properties: &BTreeMap<String, String>) -> Result<u64> {
-    match properties.get(TARGET_FILE_SIZE) {
-        None => Ok(DEFAULT_TARGET_FILE_SIZE),
-        Some(value) => parse_bytes(value).ok_or_else(|| {
-            Error::invalid(format!(
-                "the table property {TARGET_FILE_SIZE} cannot be `{value}`; it takes a number of \
-                 bytes, or one with a unit such as 128mb"
-            ))
-        }),
-    }
+/// Size in bytes at which a data file is closed: `delta.targetFileSize`. 100 MiB when it is not set
+/// or not readable, since a hint must not keep anyone from writing.
+pub fn target_file_size(properties: &BTreeMap<String, String>) -> u64 {
+    properties
+        .get("delta.targetFileSize")
+        .and_then(|value| parse_bytes(value))
+        .unwrap_or(DEFAULT_TARGET_FILE_SIZE)
 }
 
 /// Bytes in `104857600`, `100mb`, `100 MB` or `100m`: units are powers of 1024, as Spark has them.
@@ -37,8 +31,6 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         .checked_mul(1 << shift)
         .filter(|bytes| *bytes > 0)
 }
-
-const TARGET_FILE_SIZE: &str = "delta.targetFileSize";
 
 /// deltalake's default.
 const DEFAULT_TARGET_FILE_SIZE: u64 = 100 * 1024 * 1024;
@@ -69,12 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn bad_property_is_an_error_that_names_it() {
-        let properties =
-            |value: &str| BTreeMap::from([(TARGET_FILE_SIZE.to_owned(), value.to_owned())]);
-        assert_eq!(target_file_size(&BTreeMap::new()).ok(), Some(100 << 20));
-        assert_eq!(target_file_size(&properties("2mb")).ok(), Some(2 << 20));
-        let error = target_file_size(&properties("big")).expect_err("no size");
-        assert!(error.message().contains(TARGET_FILE_SIZE));
+    fn unset_or_unreadable_target_size_is_the_default() {
+        let size = |value: &str| {
+            let key = "delta.targetFileSize".to_owned();
+            target_file_size(&BTreeMap::from([(key, value.to_owned())]))
+        };
+        assert_eq!(target_file_size(&BTreeMap::new()), 100 << 20);
+        assert_eq!(size("big"), 100 << 20);
+        assert_eq!(size("2mb"), 2 << 20);
     }
 }

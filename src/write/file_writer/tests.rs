@@ -282,3 +282,24 @@ async fn deleting_what_is_not_there_is_fine() {
     let store = InMemory::new();
     delete_files(&store, [Path::from("not/there")]).await;
 }
+
+#[tokio::test]
+async fn failing_store_is_unavailable_and_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let root = directory.path().join("table");
+    std::fs::create_dir(&root).expect("created");
+    let store: Arc<dyn ObjectStore> =
+        Arc::new(object_store::local::LocalFileSystem::new_with_prefix(&root).expect("store"));
+    let mut writers =
+        FileWriters::try_new(store, &table_schema(true), &metadata(true, &[])).expect("writers");
+    // A file where the table's directory was: nothing can be written below it.
+    std::fs::remove_dir(&root).expect("removed");
+    std::fs::write(&root, "in the way").expect("written");
+    writers
+        .write(None, &rows(&[(Some("a"), 1)]))
+        .await
+        .expect("small files stay in memory until they are completed");
+    let error = writers.finish().await.expect_err("no directory");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(std::fs::read(&root).expect("there"), b"in the way");
+}
