@@ -136,7 +136,8 @@ fn parse_count(key: &str, value: &str) -> Result<usize> {
 
 fn entry(key: &str, value: &impl Display, description: &'static str) -> ConfigEntry {
     ConfigEntry {
-        key: key.to_owned(),
+        // With the prefix, which DataFusion does not add: `SHOW` looks for the whole name.
+        key: format!("{}.{key}", DeltaOptions::PREFIX),
         value: Some(value.to_string()),
         description,
     }

@@ -1,8 +1,11 @@
 //! Sessions: DataFusion with this crate's rule, planner, table factory and options; and `sql`, the
 //! entry point for statements.
 
+pub mod create;
 mod factory;
 mod statement;
+pub mod table_options;
+pub mod types;
 
 use std::sync::Arc;
 

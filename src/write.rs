@@ -1,1 +1,13 @@
 //! Writing: data files with statistics that others can trust, and the actions that name them.
+
+pub mod changes;
+mod decimal;
+pub mod file_statistics;
+pub mod file_writer;
+mod footer;
+pub mod partition;
+pub mod rewrite;
+mod rewriter;
+pub mod statistics_columns;
+pub mod table_properties;
+pub mod validate;

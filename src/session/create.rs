@@ -1,0 +1,169 @@
+//! Creating a table: version 0 of its log, written once or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow::datatypes::Schema;
+use bytes::Bytes;
+use deltalake::kernel::transaction::TransactionError;
+use deltalake::logstore::{CommitOrBytes, LogStore};
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::types::{check_partition_columns, has_timestamp_ntz, schema_json};
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
+
+/// A table to be created.
+#[derive(Debug, Clone)]
+pub struct NewTable<'a> {
+    /// Columns in table order, partition columns included, in types that
+    /// [`types`](super::types) maps.
+    pub schema: &'a Schema,
+    /// Names of the partition columns, in order.
+    pub partition_columns: &'a [String],
+    /// Table properties in Delta's spelling; see
+    /// [`table_options`](super::table_options::table_options).
+    pub properties: &'a BTreeMap<String, String>,
+}
+
+/// Writes version 0 of the table that lives in `log_store`.
+///
+/// A location that has a Delta log already is [`Invalid`](ErrorKind::Invalid). Of several writers
+/// that create the same table at the same time one succeeds; the others get a
+/// [`Conflict`](ErrorKind::Conflict) and have written nothing.
+pub async fn create_table(log_store: &dyn LogStore, table: &NewTable<'_>) -> Result<()> {
+    let entry = first_entry(table)?;
+    // Asked first, and not only by the put: the log of an old table may start above version 0.
+    if log_store.is_delta_table_location().await? {
+        return Err(Error::invalid(format!(
+            "{} holds a Delta table already",
+            log_store.root_url()
+        )));
+    }
+    put_first_entry(log_store, entry).await
+}
+
+/// The `metaData` of a new table; refuses what Delta or this crate cannot have.
+pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
+    let schema = schema_json(table.schema)?;
+    check_partition_columns(table.schema, table.partition_columns)?;
+    Ok(TableMetadata {
+        id: Uuid::new_v4().to_string(),
+        name: None,
+        description: None,
+        format: TableFormat::default(),
+        schema_string: schema.to_string(),
+        partition_columns: table.partition_columns.to_vec(),
+        configuration: table.properties.clone(),
+        created_time: Some(now_millis()),
+    })
+}
+
+/// The least `protocol` that a new table needs, so that as many readers as possible take it.
+pub fn new_protocol(table: &NewTable<'_>) -> TableProtocol {
+    if !has_timestamp_ntz(table.schema) {
+        return TableProtocol {
+            min_reader_version: 1,
+            min_writer_version: 2,
+            reader_features: None,
+            writer_features: None,
+        };
+    }
+    let ntz = "timestampNtz".to_owned();
+    let mut writer_features = BTreeSet::from([ntz.clone()]);
+    // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
+    if table.properties.contains_key("delta.appendOnly") {
+        writer_features.insert("appendOnly".to_owned());
+    }
+    TableProtocol {
+        min_reader_version: 3,
+        min_writer_version: 7,
+        reader_features: Some(BTreeSet::from([ntz])),
+        writer_features: Some(writer_features),
+    }
+}
+
+fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
+    let metadata = new_metadata(table)?;
+    let properties = json_text(&metadata.configuration)?;
+    let partition_by = json_text(&metadata.partition_columns)?;
+    let commit_info = json!({
+        "timestamp": now_millis(),
+        "operation": "CREATE TABLE",
+        "operationParameters": {
+            "isManaged": "false",
+            "partitionBy": partition_by,
+            "properties": properties,
+        },
+        "isBlindAppend": true,
+        "engineInfo": concat!("delta-disjoint/", env!("CARGO_PKG_VERSION")),
+        "txnId": Uuid::new_v4().to_string(),
+    });
+    let lines: [Value; 3] = [
+        json!({"commitInfo": commit_info}),
+        json!({"protocol": to_value(&new_protocol(table))?}),
+        json!({"metaData": to_value(&metadata)?}),
+    ];
+    Ok(Bytes::from(lines.map(|line| line.to_string()).join("\n")))
+}
+
+async fn put_first_entry(log_store: &dyn LogStore, entry: Bytes) -> Result<()> {
+    let operation = Uuid::new_v4();
+    let commit = if TAKES_BYTES.contains(&log_store.name().as_str()) {
+        CommitOrBytes::LogBytes(entry)
+    } else {
+        let path = Path::from_iter(["_delta_log", &format!("_commit_{operation}.json.tmp")]);
+        log_store
+            .object_store(Some(operation))
+            .put(&path, entry.into())
+            .await?;
+        CommitOrBytes::TmpCommit(path)
+    };
+    let result = log_store
+        .write_commit_entry(0, commit.clone(), operation)
+        .await;
+    let Err(error) = result else {
+        return Ok(());
+    };
+    if let Err(error) = log_store.abort_commit_entry(0, commit, operation).await {
+        tracing::warn!(%error, "a temporary commit file is left behind");
+    }
+    let location = log_store.root_url();
+    Err(match error {
+        TransactionError::VersionAlreadyExists(_) => Error::new(
+            ErrorKind::Conflict,
+            format!("another writer created a table at {location} first; nothing was written"),
+        ),
+        error => Error::unavailable(format!("no table could be created at {location}: {error}"))
+            .with_source(error),
+    })
+}
+
+/// Log stores that take a commit as bytes; all others want a temporary file to move.
+const TAKES_BYTES: &[&str] = &["DefaultLogStore", "LakeFSLogStore"];
+
+fn json_text(value: &impl serde::Serialize) -> Result<String> {
+    Ok(to_value(value)?.to_string())
+}
+
+fn to_value(value: &impl serde::Serialize) -> Result<Value> {
+    serde_json::to_value(value)
+        .map_err(|error| Error::internal(format!("no JSON: {error}")).with_source(error))
+}
+
+fn now_millis() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_millis()).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod interoperability;

@@ -1,0 +1,326 @@
+//! Data files: rows of the table go in, Parquet files in the store and their `Add` actions come
+//! out.
+//!
+//! ```text
+//! rows ─ conform ─ split by partition ─┬─ (source file 1, p=a) ─ Parquet ─ store
+//!                                      ├─ (source file 1, p=b) ─ Parquet ─ store
+//!                                      └─ (no source,     p=a) ─ Parquet ─ store
+//! ```
+//!
+//! Rows of one group and one partition go to one open file, which is closed at the table's target
+//! size. At most [`MAX_OPEN_FILES`] are open; the one that was left alone the longest is closed for
+//! a new one. What is buffered is bounded by [`WRITE_BUFFER_BYTES`] and one upload part for each
+//! open file. A file without rows is never written.
+//!
+//! Until [`FileWriters::finish`] has answered, the files belong to the writers: dropped or aborted,
+//! they delete what they wrote, as well as they can. From then on the files belong to the caller,
+//! who must not delete them once a commit that names them may have reached the log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
+use deltalake::kernel::Add;
+use futures::StreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use super::partition::{partition_directory, split_by_partition};
+use super::statistics_columns::StatisticsColumns;
+use super::table_properties::target_file_size;
+use super::validate::conform;
+use crate::error::{Error, Result};
+use crate::read::snapshot::TableMetadata;
+
+mod open_file;
+
+use open_file::OpenFile;
+
+/// Most files that are open at the same time: enough for the partitions of a usual statement,
+/// few enough that their upload buffers stay small beside [`WRITE_BUFFER_BYTES`].
+pub const MAX_OPEN_FILES: usize = 32;
+
+/// How many bytes of encoded rows all open files together may hold back before the largest one
+/// writes out its row group.
+pub const WRITE_BUFFER_BYTES: usize = 256 * 1024 * 1024;
+
+/// Writes the rows of one statement into data files of one table; see the [module](self).
+#[derive(Debug)]
+pub struct FileWriters {
+    store: Arc<dyn ObjectStore>,
+    /// Columns in table order, partition columns included.
+    table_schema: SchemaRef,
+    /// Columns of the files, without the partition columns.
+    file_schema: SchemaRef,
+    file_columns: Vec<usize>,
+    partition_columns: Vec<usize>,
+    statistics: StatisticsColumns,
+    target_file_size: u64,
+    open: HashMap<FileKey, OpenFile>,
+    /// Counts writes, to find the file that was left alone the longest.
+    clock: u64,
+    /// Every path that was begun and not handed over, whether or not it was completed.
+    begun: Vec<Path>,
+    adds: Vec<Add>,
+}
+
+impl FileWriters {
+    /// Writers for a table with `table_schema` (columns in table order, partition columns included)
+    /// and `metadata`, into `store`, which is rooted at the table.
+    pub fn try_new(
+        store: Arc<dyn ObjectStore>,
+        table_schema: &SchemaRef,
+        metadata: &TableMetadata,
+    ) -> Result<Self> {
+        let partition_columns = metadata
+            .partition_columns
+            .iter()
+            .map(|name| {
+                table_schema
+                    .fields()
+                    .iter()
+                    .position(|field| field.name() == name)
+                    .ok_or_else(|| {
+                        Error::corrupt(format!("the partition column {name} is not in the schema"))
+                    })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let file_columns: Vec<usize> = (0..table_schema.fields().len())
+            .filter(|column| !partition_columns.contains(column))
+            .collect();
+        if file_columns.is_empty() {
+            return Err(Error::unsupported(
+                "a table whose columns are all partition columns",
+            ));
+        }
+        let fields: Vec<_> = table_schema
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(column, _)| file_columns.contains(column))
+            .map(|(_, field)| Arc::clone(field))
+            .collect();
+        let file_schema: SchemaRef = Arc::new(Schema::new(fields));
+        Ok(Self {
+            store,
+            table_schema: Arc::clone(table_schema),
+            statistics: StatisticsColumns::new(&file_schema, &metadata.configuration),
+            target_file_size: target_file_size(&metadata.configuration),
+            file_schema,
+            file_columns,
+            partition_columns,
+            open: HashMap::new(),
+            clock: 0,
+            begun: Vec::new(),
+            adds: Vec::new(),
+        })
+    }
+
+    /// Writes `rows`, whose columns are the table's. Rows of different groups never share a file:
+    /// `group` is the number of the file that rewritten rows come from, none for new rows.
+    pub async fn write(&mut self, group: Option<u32>, rows: &RecordBatch) -> Result<()> {
+        let rows = conform(rows, &self.table_schema)?;
+        for part in split_by_partition(&rows, &self.partition_columns)? {
+            self.check_partition_nulls(&part.values)?;
+            let rows = project(&part.rows, &self.file_columns, &self.file_schema)?;
+            let key = FileKey {
+                group,
+                partition: part.values,
+            };
+            let mut offset = 0;
+            while offset < rows.num_rows() {
+                let length = (rows.num_rows() - offset).min(ROWS_AT_ONCE);
+                self.write_slice(&key, &rows.slice(offset, length)).await?;
+                offset += length;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes all files and hands them over, in the order in which they were completed.
+    pub async fn finish(mut self) -> Result<Vec<Add>> {
+        let keys: Vec<FileKey> = self.open.keys().cloned().collect();
+        for key in keys {
+            self.close(&key).await?;
+        }
+        // From here on the files are the caller's, and dropping `self` leaves them alone.
+        self.begun.clear();
+        Ok(std::mem::take(&mut self.adds))
+    }
+
+    /// Gives up: open files are abandoned and completed ones deleted, as well as that goes.
+    pub async fn abort(mut self) {
+        let open = std::mem::take(&mut self.open);
+        let begun = std::mem::take(&mut self.begun);
+        give_up(Arc::clone(&self.store), open, begun).await;
+    }
+
+    /// Paths in the store that were begun so far, relative to the table's root.
+    pub fn begun_paths(&self) -> &[Path] {
+        &self.begun
+    }
+
+    /// Delta reads an empty partition value as NULL, so a NOT NULL column cannot have it.
+    fn check_partition_nulls(&self, values: &[Option<String>]) -> Result<()> {
+        for (value, column) in values.iter().zip(&self.partition_columns) {
+            let field = self.table_schema.field(*column);
+            if value.is_none() && !field.is_nullable() {
+                return Err(Error::invalid(format!(
+                    "an empty value in the partition column {}, which Delta stores as NULL, and \
+                     which takes none (NOT NULL)",
+                    field.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_slice(&mut self, key: &FileKey, rows: &RecordBatch) -> Result<()> {
+        self.clock += 1;
+        if !self.open.contains_key(key) {
+            if self.open.len() >= MAX_OPEN_FILES {
+                self.close_least_recent().await?;
+            }
+            let path = self.new_path(&key.partition)?;
+            self.begun.push(path.clone());
+            let file = OpenFile::create(
+                Arc::clone(&self.store),
+                path,
+                &self.file_schema,
+                &self.statistics,
+            )?;
+            self.open.insert(key.clone(), file);
+        }
+        let Some(file) = self.open.get_mut(key) else {
+            return Err(Error::internal("the file just opened is not there"));
+        };
+        file.write(rows, self.clock).await?;
+        if file.size() >= self.target_file_size {
+            return self.close(key).await;
+        }
+        self.keep_in_budget().await
+    }
+
+    async fn keep_in_budget(&mut self) -> Result<()> {
+        let buffered: usize = self.open.values().map(OpenFile::buffered_bytes).sum();
+        if buffered > WRITE_BUFFER_BYTES
+            && let Some(largest) = self
+                .open
+                .values_mut()
+                .max_by_key(|file| file.buffered_bytes())
+        {
+            largest.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn close_least_recent(&mut self) -> Result<()> {
+        let oldest = self
+            .open
+            .iter()
+            .min_by_key(|(_, file)| file.last_write())
+            .map(|(key, _)| key.clone());
+        match oldest {
+            Some(key) => self.close(&key).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The file stays among the open ones until it is complete, so that a write that is cancelled
+    /// here is still abandoned in full.
+    async fn close(&mut self, key: &FileKey) -> Result<()> {
+        let Some(file) = self.open.get_mut(key) else {
+            return Ok(());
+        };
+        let names = self
+            .partition_columns
+            .iter()
+            .map(|column| self.table_schema.field(*column).name().clone());
+        let add = file
+            .complete(names.zip(key.partition.iter().cloned()).collect())
+            .await?;
+        self.open.remove(key);
+        self.adds.push(add);
+        Ok(())
+    }
+
+    fn new_path(&self, values: &[Option<String>]) -> Result<Path> {
+        let names = self
+            .partition_columns
+            .iter()
+            .map(|column| self.table_schema.field(*column).name().as_str());
+        let directory = partition_directory(names, values);
+        let name = format!("part-00000-{}-c000.snappy.parquet", uuid::Uuid::new_v4());
+        // Parsed, not built from parts: the percent signs in it are already part of the name.
+        Path::parse(format!("{directory}/{name}")).map_err(|error| {
+            Error::invalid(format!("no path for partition values: {error}")).with_source(error)
+        })
+    }
+}
+
+impl Drop for FileWriters {
+    fn drop(&mut self) {
+        if self.begun.is_empty() && self.open.is_empty() {
+            return;
+        }
+        let open = std::mem::take(&mut self.open);
+        let begun = std::mem::take(&mut self.begun);
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(give_up(Arc::clone(&self.store), open, begun));
+            }
+            Err(_) => tracing::warn!(
+                files = begun.len(),
+                "files of a failed statement are left behind: no runtime to delete them in"
+            ),
+        }
+    }
+}
+
+/// Deletes data files that no commit names, as well as that goes: what cannot be deleted is logged
+/// and left. Never call it for files that a commit may name whose outcome is unknown.
+pub async fn delete_files(store: &dyn ObjectStore, paths: impl IntoIterator<Item = Path>) {
+    futures::stream::iter(paths)
+        .for_each_concurrent(DELETE_CONCURRENCY, |path| async move {
+            match store.delete(&path).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => tracing::warn!(%path, %error, "a data file is left behind"),
+            }
+        })
+        .await;
+}
+
+/// Rows of one key go into one file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct FileKey {
+    group: Option<u32>,
+    partition: Vec<Option<String>>,
+}
+
+/// How many rows are encoded between two looks at the size of the file.
+const ROWS_AT_ONCE: usize = 8192;
+
+const DELETE_CONCURRENCY: usize = 8;
+
+async fn give_up(store: Arc<dyn ObjectStore>, open: HashMap<FileKey, OpenFile>, begun: Vec<Path>) {
+    for file in open.into_values() {
+        file.abandon().await;
+    }
+    delete_files(store.as_ref(), begun).await;
+}
+
+fn project(rows: &RecordBatch, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
+    let arrays = columns
+        .iter()
+        .filter_map(|column| rows.columns().get(*column))
+        .map(Arc::clone)
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(|error| {
+        Error::internal(format!("rows do not fit the file: {error}")).with_source(error)
+    })
+}
+
+#[cfg(test)]
+mod tests;
