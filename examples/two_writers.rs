@@ -36,7 +36,10 @@ async fn main() -> Outcome<()> {
     println!("\nskipping off");
     let off = race(&ctx, false, 3).await?;
 
-    let loser = off.iter().find_map(Option::as_deref).unwrap_or("no conflict");
+    let loser = off
+        .iter()
+        .find_map(Option::as_deref)
+        .unwrap_or("no conflict");
     let committed = |outcomes: &[Option<String>]| outcomes.iter().filter(|o| o.is_none()).count();
     println!(
         "\nskipping on: {} of 2 committed; skipping off: {} of 2 committed ({loser})",
@@ -86,7 +89,11 @@ async fn load_orders(ctx: &SessionContext, location: &str) -> Outcome<()> {
 /// Starts one UPDATE for each range at one version, runs them together and checks the rows. For
 /// each: nothing if it committed, else the kind of conflict.
 async fn race(ctx: &SessionContext, skipping: bool, mark: i64) -> Outcome<Vec<Option<String>>> {
-    run(ctx, &format!("SET delta.conflict_data_skipping = {skipping}")).await?;
+    run(
+        ctx,
+        &format!("SET delta.conflict_data_skipping = {skipping}"),
+    )
+    .await?;
     let mut writers = Vec::new();
     for (writer, (first, last)) in RANGES.into_iter().enumerate() {
         let statement = format!(
@@ -108,7 +115,11 @@ async fn race(ctx: &SessionContext, skipping: bool, mark: i64) -> Outcome<Vec<Op
     for (writer, running) in running.into_iter().enumerate() {
         match running.await? {
             Ok(batches) => {
-                println!("  writer {}: committed, {:?} rows", writer + 1, counted(&batches));
+                println!(
+                    "  writer {}: committed, {:?} rows",
+                    writer + 1,
+                    counted(&batches)
+                );
                 outcomes.push(None);
             }
             Err(error) => {
@@ -122,14 +133,17 @@ async fn race(ctx: &SessionContext, skipping: bool, mark: i64) -> Outcome<Vec<Op
     for (writer, ((first, last), outcome)) in RANGES.into_iter().zip(&outcomes).enumerate() {
         let value = mark + writer as i64;
         let marked = format!("SELECT count(*) FROM orders WHERE o_shippriority = {value}");
-        let asked = format!(
-            "SELECT count(*) FROM generated WHERE o_custkey BETWEEN {first} AND {last}"
-        );
+        let asked =
+            format!("SELECT count(*) FROM generated WHERE o_custkey BETWEEN {first} AND {last}");
         let expected = match outcome {
             None => number(ctx, &asked).await?,
             Some(_) => 0,
         };
-        assert_eq!(number(ctx, &marked).await?, expected, "rows of writer {writer}");
+        assert_eq!(
+            number(ctx, &marked).await?,
+            expected,
+            "rows of writer {writer}"
+        );
     }
     let (all, generated) = (
         number(ctx, "SELECT count(*) FROM orders").await?,
@@ -152,5 +166,9 @@ async fn number(ctx: &SessionContext, query: &str) -> Outcome<i64> {
 
 fn counted(batches: &[RecordBatch]) -> Option<u64> {
     let column = batches.first()?.column(0);
-    Some(column.as_primitive::<arrow::datatypes::UInt64Type>().value(0))
+    Some(
+        column
+            .as_primitive::<arrow::datatypes::UInt64Type>()
+            .value(0),
+    )
 }

@@ -7,6 +7,7 @@ pub mod error;
 pub mod plan;
 pub mod read;
 pub mod session;
+mod storage;
 pub mod write;
 
 pub use error::{Error, ErrorKind, Result};

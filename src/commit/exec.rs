@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
     Partitioning, PhysicalExpr, PlanProperties,
 };
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use object_store::path::Path;
 
 use super::actions::Actions;
@@ -27,9 +27,11 @@ use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::collector::ReadCollector;
+use crate::read::files_scan::object_path;
 use crate::read::read_set::{ReadScope, ReadSet};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
+use crate::storage::delete_files;
 
 /// The table that a [`CommitExec`] writes to, and what the statement did to it so far.
 #[derive(Debug, Clone)]
@@ -194,7 +196,11 @@ async fn commit(
         let version = target.snapshot.version;
         let (actions, _) = Actions::parse(version, result.actions.join("\n").as_bytes(), &root)?;
         let reads = target.collector.reads_of(target.handle.location());
-        let written: Vec<String> = actions.adds.iter().map(|add| add.path.clone()).collect();
+        let written: Vec<Path> = actions
+            .adds
+            .iter()
+            .filter_map(|add| object_path(add).ok())
+            .collect();
         let transaction = OptimisticTransaction {
             snapshot: Arc::clone(&target.snapshot),
             operation: Operation {
@@ -219,7 +225,7 @@ async fn commit(
                 // Only where it is certain that no commit names them: a lost answer may have been
                 // a success.
                 if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Contended) {
-                    delete_files(&target.handle, written).await;
+                    delete_files(target.handle.object_store().as_ref(), written).await;
                 }
                 return Err(error.into());
             }
@@ -275,18 +281,4 @@ fn parameters(
         parameters.insert("predicate".to_owned(), text.into());
     }
     parameters
-}
-
-async fn delete_files(handle: &TableHandle, paths: Vec<String>) {
-    let store = handle.object_store();
-    let locations = paths
-        .into_iter()
-        .filter_map(|path| Path::parse(path).ok())
-        .map(Ok);
-    let mut deleted = store.delete_stream(futures::stream::iter(locations).boxed());
-    while let Some(outcome) = deleted.next().await {
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "a file of a failed statement could not be deleted; VACUUM will");
-        }
-    }
 }

@@ -40,13 +40,23 @@ pub fn commit_style(store: &dyn LogStore) -> Result<CommitStyle> {
 
 /// What became of a put.
 #[derive(Debug)]
-pub(super) enum Put {
+pub(crate) enum Put {
     /// The entry is there.
     Done,
     /// The version exists.
     Lost,
     /// Something else was said, which may not be the whole truth.
     Unclear(TransactionError),
+}
+
+/// Puts `entry` as `version`, once; a temporary file is cleared away when the put is lost.
+pub(crate) async fn put_entry(store: &LogStoreRef, version: u64, entry: &Bytes) -> Result<Put> {
+    let mut log = Log::new(store, Uuid::new_v4())?;
+    let put = log.put(version, entry).await?;
+    if matches!(put, Put::Lost) {
+        log.clean_up().await;
+    }
+    Ok(put)
 }
 
 /// The log of one table.

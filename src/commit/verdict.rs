@@ -156,9 +156,7 @@ impl Verdict {
 
     /// How many winners were checked.
     pub fn winners_checked(&self) -> usize {
-        self.winners
-            .clone()
-            .map_or(0, |winners| winners.count())
+        self.winners.clone().map_or(0, |winners| winners.count())
     }
 
     /// Whether there is a conflict.

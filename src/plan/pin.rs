@@ -111,9 +111,10 @@ fn pin_scan(
     let columns = snapshot.schema.fields();
     let planned = scan.projected_schema.fields();
     let same = match &scan.projection {
-        Some(projection) => projection.iter().zip(planned).all(|(index, field)| {
-            is_position(field.name()) || columns.get(*index) == Some(field)
-        }),
+        Some(projection) => projection
+            .iter()
+            .zip(planned)
+            .all(|(index, field)| is_position(field.name()) || columns.get(*index) == Some(field)),
         None => planned
             .iter()
             .filter(|field| !is_position(field.name()))

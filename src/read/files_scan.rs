@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema};
+use datafusion::catalog::Session;
 use datafusion::common::config::TableParquetOptions;
 use datafusion::config::ConfigOptions;
-use datafusion::catalog::Session;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfigBuilder, ParquetSource, parquet::ParquetRowSelection,
@@ -144,22 +144,24 @@ impl FilesScan<'_> {
                     field.name()
                 ))
             })?;
-            values.push(parse_partition_value(raw.as_deref(), field.data_type()).map_err(|e| {
-                Error::corrupt(format!(
-                    "partition column {} of the file {}: {}",
-                    field.name(),
-                    add.path,
-                    e.message()
-                ))
-            })?);
+            values.push(
+                parse_partition_value(raw.as_deref(), field.data_type()).map_err(|e| {
+                    Error::corrupt(format!(
+                        "partition column {} of the file {}: {}",
+                        field.name(),
+                        add.path,
+                        e.message()
+                    ))
+                })?,
+            );
         }
         if self.positions {
             let index = u32::try_from(file.index)
                 .map_err(|_| Error::unsupported("a table with more than 2^32 files"))?;
             values.push(ScalarValue::UInt32(Some(index)));
         }
-        let mut partitioned = PartitionedFile::new_from_meta(object_meta(add)?)
-            .with_partition_values(values);
+        let mut partitioned =
+            PartitionedFile::new_from_meta(object_meta(add)?).with_partition_values(values);
         if let Some(selection) = &file.selection {
             partitioned = partitioned.with_extension(ParquetRowSelection::new(selection.clone()));
         }

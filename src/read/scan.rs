@@ -209,14 +209,12 @@ impl ExecutionPlan for DeltaScanExec {
                 }
             })
             .collect();
-        Ok(
-            FilterDescription::new().with_child(
-                ChildFilterDescription::from_child_with_allowed_indices(
-                    &filters,
-                    open_columns(&schema),
-                    &self.input,
-                )?,
-            ),
-        )
+        Ok(FilterDescription::new().with_child(
+            ChildFilterDescription::from_child_with_allowed_indices(
+                &filters,
+                open_columns(&schema),
+                &self.input,
+            )?,
+        ))
     }
 }

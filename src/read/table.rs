@@ -111,7 +111,11 @@ impl TableHandle {
             let error = Error::from(e);
             Error::new(
                 error.kind(),
-                format!("cannot load the table at {}: {}", self.location, error.message()),
+                format!(
+                    "cannot load the table at {}: {}",
+                    self.location,
+                    error.message()
+                ),
             )
             .with_source(error)
         })?;
@@ -196,7 +200,10 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     })
 }
 
-fn reshape<T: serde::de::DeserializeOwned>(action: &impl serde::Serialize, what: &str) -> Result<T> {
+fn reshape<T: serde::de::DeserializeOwned>(
+    action: &impl serde::Serialize,
+    what: &str,
+) -> Result<T> {
     serde_json::to_value(action)
         .and_then(serde_json::from_value)
         .map_err(|e| Error::corrupt(format!("the table's {what} cannot be read: {e}")))

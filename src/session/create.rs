@@ -5,14 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::datatypes::Schema;
 use bytes::Bytes;
-use deltalake::kernel::transaction::TransactionError;
-use deltalake::logstore::{CommitOrBytes, LogStore};
-use object_store::ObjectStoreExt;
-use object_store::path::Path;
+use deltalake::logstore::LogStoreRef;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::types::{check_partition_columns, has_timestamp_ntz, schema_json};
+use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
 
@@ -34,7 +32,7 @@ pub struct NewTable<'a> {
 /// A location that has a Delta log already is [`Invalid`](ErrorKind::Invalid). Of several writers
 /// that create the same table at the same time one succeeds; the others get a
 /// [`Conflict`](ErrorKind::Conflict) and have written nothing.
-pub async fn create_table(log_store: &dyn LogStore, table: &NewTable<'_>) -> Result<()> {
+pub async fn create_table(log_store: &LogStoreRef, table: &NewTable<'_>) -> Result<()> {
     let entry = first_entry(table)?;
     // Asked first, and not only by the put: the log of an old table may start above version 0.
     if log_store.is_delta_table_location().await? {
@@ -110,40 +108,20 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
     Ok(Bytes::from(lines.map(|line| line.to_string()).join("\n")))
 }
 
-async fn put_first_entry(log_store: &dyn LogStore, entry: Bytes) -> Result<()> {
-    let operation = Uuid::new_v4();
-    let commit = if TAKES_BYTES.contains(&log_store.name().as_str()) {
-        CommitOrBytes::LogBytes(entry)
-    } else {
-        let path = Path::from_iter(["_delta_log", &format!("_commit_{operation}.json.tmp")]);
-        log_store
-            .object_store(Some(operation))
-            .put(&path, entry.into())
-            .await?;
-        CommitOrBytes::TmpCommit(path)
-    };
-    let result = log_store
-        .write_commit_entry(0, commit.clone(), operation)
-        .await;
-    let Err(error) = result else {
-        return Ok(());
-    };
-    if let Err(error) = log_store.abort_commit_entry(0, commit, operation).await {
-        tracing::warn!(%error, "a temporary commit file is left behind");
-    }
+async fn put_first_entry(log_store: &LogStoreRef, entry: Bytes) -> Result<()> {
     let location = log_store.root_url();
-    Err(match error {
-        TransactionError::VersionAlreadyExists(_) => Error::new(
+    match put_entry(log_store, 0, &entry).await? {
+        Put::Done => Ok(()),
+        Put::Lost => Err(Error::new(
             ErrorKind::Conflict,
             format!("another writer created a table at {location} first; nothing was written"),
-        ),
-        error => Error::unavailable(format!("no table could be created at {location}: {error}"))
-            .with_source(error),
-    })
+        )),
+        Put::Unclear(error) => Err(Error::unavailable(format!(
+            "no table could be created at {location}: {error}"
+        ))
+        .with_source(error)),
+    }
 }
-
-/// Log stores that take a commit as bytes; all others want a temporary file to move.
-const TAKES_BYTES: &[&str] = &["DefaultLogStore", "LakeFSLogStore"];
 
 fn json_text(value: &impl serde::Serialize) -> Result<String> {
     Ok(to_value(value)?.to_string())

@@ -22,9 +22,8 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use deltalake::kernel::Add;
-use futures::StreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::ObjectStore;
 
 use super::partition::{partition_directory, split_by_partition};
 use super::statistics_columns::StatisticsColumns;
@@ -32,6 +31,7 @@ use super::table_properties::target_file_size;
 use super::validate::conform;
 use crate::error::{Error, Result};
 use crate::read::snapshot::TableMetadata;
+use crate::storage::delete_files;
 
 mod open_file;
 
@@ -278,19 +278,6 @@ impl Drop for FileWriters {
     }
 }
 
-/// Deletes data files that no commit names, as well as that goes: what cannot be deleted is logged
-/// and left. Never call it for files that a commit may name whose outcome is unknown.
-pub async fn delete_files(store: &dyn ObjectStore, paths: impl IntoIterator<Item = Path>) {
-    futures::stream::iter(paths)
-        .for_each_concurrent(DELETE_CONCURRENCY, |path| async move {
-            match store.delete(&path).await {
-                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => tracing::warn!(%path, %error, "a data file is left behind"),
-            }
-        })
-        .await;
-}
-
 /// Rows of one key go into one file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct FileKey {
@@ -300,8 +287,6 @@ struct FileKey {
 
 /// How many rows are encoded between two looks at the size of the file.
 const ROWS_AT_ONCE: usize = 8192;
-
-const DELETE_CONCURRENCY: usize = 8;
 
 async fn give_up(store: Arc<dyn ObjectStore>, open: HashMap<FileKey, OpenFile>, begun: Vec<Path>) {
     for file in open.into_values() {

@@ -118,11 +118,7 @@ impl ExecutionPlan for RewriteExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DFResult<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(
-                input,
-                self.change,
-                self.target.clone(),
-            ))),
+            (Some(input), true) => Ok(Arc::new(Self::new(input, self.change, self.target.clone()))),
             _ => internal_err!("RewriteExec has one child"),
         }
     }
@@ -136,7 +132,7 @@ impl ExecutionPlan for RewriteExec {
             return Err(Error::internal("RewriteExec has one partition").into());
         }
         let input = self.input.execute(0, Arc::clone(&context))?;
-        let rewriter = Rewriter::new(self.target.clone(), context, &self.metrics)?;
+        let rewriter = Rewriter::new(self.target.clone(), context, &self.metrics);
         let change = self.change;
         let stream = futures::stream::once(async move {
             let result = rewriter.run(change, input).await?;

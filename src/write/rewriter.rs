@@ -15,7 +15,6 @@ use super::changes::{RowPositions, rows_that_stay};
 use super::file_writer::FileWriters;
 use super::footer::rows_in;
 use super::rewrite::{Change, RewriteTarget};
-use super::validate::RowChecks;
 use crate::action_batch::StatementResult;
 use crate::error::{Error, Result};
 use crate::read::files_scan::{FilesScan, ScanFile};
@@ -27,8 +26,6 @@ const FOOTER_CONCURRENCY: usize = 16;
 pub(super) struct Rewriter {
     target: RewriteTarget,
     context: Arc<TaskContext>,
-    writers: FileWriters,
-    checks: RowChecks,
     metrics: Metrics,
 }
 
@@ -67,40 +64,50 @@ impl Rewriter {
         target: RewriteTarget,
         context: Arc<TaskContext>,
         metrics: &ExecutionPlanMetricsSet,
-    ) -> Result<Self> {
-        Ok(Self {
-            writers: FileWriters::try_new(target.handle.object_store(), &target.snapshot)?,
-            checks: RowChecks::new(&target.snapshot),
+    ) -> Self {
+        Self {
             target,
             context,
             metrics: Metrics::new(metrics),
-        })
+        }
     }
 
     pub(super) async fn run(
-        mut self,
+        self,
         change: Change,
         input: SendableRecordBatchStream,
     ) -> DFResult<StatementResult> {
-        match self.change(change, input).await {
-            Ok(result) => Ok(result),
+        let snapshot = &self.target.snapshot;
+        let mut writers = FileWriters::try_new(
+            self.target.handle.object_store(),
+            &snapshot.schema,
+            &snapshot.metadata,
+        )?;
+        match self.change(&mut writers, change, input).await {
+            Ok(outcome) => {
+                let added = writers.finish().await?;
+                self.metrics.files_added.add(added.len());
+                self.metrics.files_removed.add(outcome.removed.len());
+                Ok(result(change, added, outcome)?)
+            }
             Err(error) => {
-                self.writers.abort().await;
+                writers.abort().await;
                 Err(error)
             }
         }
     }
 
     async fn change(
-        &mut self,
+        &self,
+        writers: &mut FileWriters,
         change: Change,
         input: SendableRecordBatchStream,
-    ) -> DFResult<StatementResult> {
+    ) -> DFResult<Outcome> {
         let mut outcome = Outcome::default();
         match change {
-            Change::Append => outcome.rows_written = self.new_rows(input).await?,
+            Change::Append => outcome.rows_written = new_rows(writers, input).await?,
             Change::Replace => {
-                outcome.rows_written = self.new_rows(input).await?;
+                outcome.rows_written = new_rows(writers, input).await?;
                 self.remove_all(&mut outcome);
             }
             Change::Truncate => {
@@ -108,32 +115,21 @@ impl Rewriter {
                 self.remove_all(&mut outcome);
             }
             Change::Update | Change::Delete => {
-                let positions = self.changed_rows(change, input).await?;
-                self.rewrite_files(&positions, &mut outcome).await?;
+                let positions = self.changed_rows(writers, change, input).await?;
+                self.rewrite_files(writers, &positions, &mut outcome)
+                    .await?;
                 match change {
                     Change::Update => outcome.rows_written = positions.len(),
                     _ => outcome.rows_gone = positions.len(),
                 }
             }
         }
-        let added = self.writers.finish().await?;
-        self.metrics.files_added.add(added.len());
-        self.metrics.files_removed.add(outcome.removed.len());
-        Ok(result(change, added, outcome)?)
-    }
-
-    async fn new_rows(&mut self, mut input: SendableRecordBatchStream) -> DFResult<u64> {
-        let mut rows = 0;
-        while let Some(batch) = input.try_next().await? {
-            let batch = self.checks.check(&batch)?;
-            rows += batch.num_rows() as u64;
-            self.writers.write(None, &batch).await?;
-        }
-        Ok(rows)
+        Ok(outcome)
     }
 
     async fn changed_rows(
-        &mut self,
+        &self,
+        writers: &mut FileWriters,
         change: Change,
         mut input: SendableRecordBatchStream,
     ) -> DFResult<RowPositions> {
@@ -143,8 +139,7 @@ impl Rewriter {
             self.metrics.rows_matched.add(batch.num_rows());
             if change == Change::Update {
                 for (file, rows) in by_file(&batch)? {
-                    let rows = self.checks.check(&rows)?;
-                    self.writers.write(Some(file), &rows).await?;
+                    writers.write(Some(file), &rows).await?;
                 }
             }
         }
@@ -153,7 +148,8 @@ impl Rewriter {
 
     /// Removes every touched file; what stays of its rows goes into a new one.
     async fn rewrite_files(
-        &mut self,
+        &self,
+        writers: &mut FileWriters,
         positions: &RowPositions,
         outcome: &mut Outcome,
     ) -> DFResult<()> {
@@ -170,7 +166,7 @@ impl Rewriter {
             }
             let stay = total - gone.len();
             if stay > 0 {
-                let copied = self.copy(file, gone, total).await?;
+                let copied = self.copy(writers, file, gone, total).await?;
                 if copied != stay {
                     return Err(Error::corrupt(format!(
                         "{stay} rows of {} should stay, but {copied} were read",
@@ -186,7 +182,13 @@ impl Rewriter {
         Ok(())
     }
 
-    async fn copy(&mut self, file: u32, gone: &RoaringTreemap, total: u64) -> DFResult<u64> {
+    async fn copy(
+        &self,
+        writers: &mut FileWriters,
+        file: u32,
+        gone: &RoaringTreemap,
+        total: u64,
+    ) -> DFResult<u64> {
         let scan = FilesScan {
             handle: &self.target.handle,
             snapshot: &self.target.snapshot,
@@ -208,8 +210,7 @@ impl Rewriter {
         while let Some(batch) = rows.try_next().await? {
             copied += batch.num_rows() as u64;
             self.metrics.rows_copied.add(batch.num_rows());
-            // These rows are in the table already; they are not held to its rules again.
-            self.writers.write(Some(file), &batch).await?;
+            writers.write(Some(file), &batch).await?;
         }
         Ok(copied)
     }
@@ -246,10 +247,25 @@ impl Rewriter {
     }
 }
 
+async fn new_rows(
+    writers: &mut FileWriters,
+    mut input: SendableRecordBatchStream,
+) -> DFResult<u64> {
+    let mut rows = 0;
+    while let Some(batch) = input.try_next().await? {
+        rows += batch.num_rows() as u64;
+        writers.write(None, &batch).await?;
+    }
+    Ok(rows)
+}
+
 /// Runs of rows of one file, without the position columns.
 fn by_file(batch: &RecordBatch) -> Result<Vec<(u32, RecordBatch)>> {
     let missing = || Error::internal("the changed rows come without their files");
-    let column = batch.schema().index_of(FILE_COLUMN).map_err(|_| missing())?;
+    let column = batch
+        .schema()
+        .index_of(FILE_COLUMN)
+        .map_err(|_| missing())?;
     let files = batch
         .column(column)
         .as_primitive_opt::<UInt32Type>()

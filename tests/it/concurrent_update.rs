@@ -26,11 +26,16 @@ async fn disjoint_ranges_commit_both() {
         assert_eq!(second.count().await, 50, "{level}");
         assert_eq!(
             table
-                .rows("SELECT x, count(*), min(id), max(id) FROM t WHERE x < 0 GROUP BY x ORDER BY x")
+                .rows(
+                    "SELECT x, count(*), min(id), max(id) FROM t WHERE x < 0 GROUP BY x ORDER BY x"
+                )
                 .await,
             ["-2|50|350|399", "-1|50|0|49"]
         );
-        assert_eq!(table.rows("SELECT count(*), sum(id) FROM t").await, ["400|79800"]);
+        assert_eq!(
+            table.rows("SELECT count(*), sum(id) FROM t").await,
+            ["400|79800"]
+        );
     }
 }
 
@@ -42,8 +47,15 @@ async fn disjoint_ranges_without_skipping_abort() {
         let first = table.plan("UPDATE t SET x = -1 WHERE id < 50").await;
         let second = table.plan("UPDATE t SET x = -2 WHERE id >= 350").await;
         assert_eq!(first.count().await, 50);
-        assert_eq!(second.conflict().await, ConflictKind::ConcurrentAppend, "{level}");
-        assert_eq!(table.rows("SELECT count(*) FROM t WHERE x = -2").await, ["0"]);
+        assert_eq!(
+            second.conflict().await,
+            ConflictKind::ConcurrentAppend,
+            "{level}"
+        );
+        assert_eq!(
+            table.rows("SELECT count(*) FROM t WHERE x = -2").await,
+            ["0"]
+        );
     }
 }
 
@@ -55,12 +67,18 @@ async fn overlapping_ranges_abort() {
             table
                 .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
                 .await;
-            let first = table.plan("UPDATE t SET x = -1 WHERE id BETWEEN 90 AND 110").await;
-            let second = table.plan("UPDATE t SET x = -2 WHERE id BETWEEN 100 AND 120").await;
+            let first = table
+                .plan("UPDATE t SET x = -1 WHERE id BETWEEN 90 AND 110")
+                .await;
+            let second = table
+                .plan("UPDATE t SET x = -2 WHERE id BETWEEN 100 AND 120")
+                .await;
             assert_eq!(first.count().await, 21);
             assert_eq!(second.conflict().await, ConflictKind::ConcurrentAppend);
             assert_eq!(
-                table.rows("SELECT x, count(*) FROM t WHERE x < 0 GROUP BY x").await,
+                table
+                    .rows("SELECT x, count(*) FROM t WHERE x < 0 GROUP BY x")
+                    .await,
                 ["-1|21"]
             );
         }
@@ -76,7 +94,10 @@ async fn disjoint_rows_of_one_file_abort() {
         assert_eq!(first.count().await, 1);
         // The file the second refers to by position is gone; its rows lie in a new one.
         second.conflict().await;
-        assert_eq!(table.rows("SELECT id, x FROM t WHERE x < 0").await, ["3|-1"]);
+        assert_eq!(
+            table.rows("SELECT id, x FROM t WHERE x < 0").await,
+            ["3|-1"]
+        );
     }
 }
 
@@ -87,7 +108,11 @@ async fn a_value_that_flips_into_the_read_aborts() {
         let loser = table.plan("DELETE FROM t WHERE x > 398").await;
         let winner = table.plan("UPDATE t SET x = 1000 WHERE id = 5").await;
         assert_eq!(winner.count().await, 1);
-        assert_eq!(loser.conflict().await, ConflictKind::ConcurrentAppend, "{level}");
+        assert_eq!(
+            loser.conflict().await,
+            ConflictKind::ConcurrentAppend,
+            "{level}"
+        );
         assert_eq!(table.rows("SELECT count(*) FROM t").await, ["400"]);
     }
 }

@@ -4,13 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// For each stage: the stages it may use.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("error", &[]),
     ("config", &["error"]),
     ("action_batch", &["error"]),
+    ("storage", &["error"]),
     ("read", &["error", "config"]),
-    ("write", &["error", "config", "action_batch", "read"]),
-    ("commit", &["error", "config", "action_batch", "read"]),
+    (
+        "write",
+        &["error", "config", "action_batch", "storage", "read"],
+    ),
+    (
+        "commit",
+        &["error", "config", "action_batch", "storage", "read"],
+    ),
     ("plan", &["error", "config", "read", "write", "commit"]),
     (
         "session",

@@ -161,10 +161,9 @@ async fn of_many_creators_one_succeeds() {
         properties: &properties,
     };
     // Straight to the put: every one of them has found the location empty.
-    let results = join_all(
-        (0..8).map(|_| async { put_first_entry(log_store.as_ref(), first_entry(&new)?).await }),
-    )
-    .await;
+    let results =
+        join_all((0..8).map(|_| async { put_first_entry(&log_store, first_entry(&new)?).await }))
+            .await;
     let losers: Vec<Error> = results.into_iter().filter_map(Result::err).collect();
     assert_eq!(losers.len(), 7);
     for loser in losers {

@@ -1,0 +1,141 @@
+//! `CREATE EXTERNAL TABLE … STORED AS DELTA`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::Result as DFResult;
+use datafusion::logical_expr::CreateExternalTable;
+
+use super::create::{NewTable, create_table};
+use super::table_options::{TableOptions, table_options};
+use super::types::{same_columns, same_partition_columns};
+use crate::commit::commit_style;
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::provider::DisjointTableProvider;
+use crate::read::table::TableHandle;
+
+/// Opens the Delta table at a location or, where a column list is given and there is none,
+/// creates it.
+#[derive(Debug, Default)]
+pub struct DeltaTableFactory {}
+
+#[async_trait]
+impl TableProviderFactory for DeltaTableFactory {
+    async fn create(
+        &self,
+        _: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> DFResult<Arc<dyn TableProvider>> {
+        refuse_unknown_clauses(command)?;
+        let options = table_options(&command.options)?;
+        let provider = if command.schema.fields().is_empty() {
+            open(command, options).await?
+        } else {
+            open_or_create(command, options).await?
+        };
+        Ok(Arc::new(provider))
+    }
+}
+
+async fn open(
+    command: &CreateExternalTable,
+    options: TableOptions,
+) -> Result<DisjointTableProvider> {
+    if !command.table_partition_cols.is_empty() {
+        return Err(Error::invalid(
+            "PARTITIONED BY without a column list; leave it out, or give the columns of a new table",
+        ));
+    }
+    if let Some(property) = options.properties.keys().next() {
+        return Err(Error::invalid(format!(
+            "{property} can be set only when the table is created; give a column list or leave the \
+             option out"
+        )));
+    }
+    let handle = handle(command, options.storage, false)?;
+    if !handle.exists().await? {
+        return Err(Error::invalid(format!(
+            "there is no Delta table at {}; give a column list to create one",
+            handle.location()
+        )));
+    }
+    DisjointTableProvider::try_new(handle).await
+}
+
+async fn open_or_create(
+    command: &CreateExternalTable,
+    options: TableOptions,
+) -> Result<DisjointTableProvider> {
+    let schema: &Schema = command.schema.as_arrow();
+    let table = NewTable {
+        schema,
+        partition_columns: &command.table_partition_cols,
+        properties: &options.properties,
+    };
+    // Before a folder is made for it.
+    super::create::new_metadata(&table)?;
+    let handle = handle(command, options.storage, true)?;
+    if !handle.exists().await? {
+        match create_table(handle.log_store(), &table).await {
+            Ok(()) => {}
+            // Another writer was first: its table is held to the same columns below.
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let provider = DisjointTableProvider::try_new(handle).await?;
+    let snapshot = provider.handle().newest().await?;
+    same_columns(schema, &snapshot.schema)?;
+    same_partition_columns(
+        &command.table_partition_cols,
+        &snapshot.metadata.partition_columns,
+    )?;
+    for (name, value) in &options.properties {
+        if snapshot.property(name) != Some(value) {
+            return Err(Error::invalid(format!(
+                "the table at {} is there already and has {name} = {}, not {value}; leave the \
+                 option out",
+                provider.handle().location(),
+                snapshot.property(name).unwrap_or("nothing"),
+            )));
+        }
+    }
+    Ok(provider)
+}
+
+fn handle(
+    command: &CreateExternalTable,
+    storage: HashMap<String, String>,
+    make_folder: bool,
+) -> Result<Arc<TableHandle>> {
+    let [location] = command.locations.as_slice() else {
+        return Err(Error::invalid("a Delta table has one LOCATION"));
+    };
+    let handle = TableHandle::at(location, storage, make_folder)?;
+    commit_style(handle.log_store().as_ref())?;
+    Ok(Arc::new(handle))
+}
+
+fn refuse_unknown_clauses(command: &CreateExternalTable) -> Result<()> {
+    let refused = [
+        (!command.order_exprs.is_empty(), "WITH ORDER"),
+        (command.unbounded, "UNBOUNDED"),
+        (
+            command.constraints.iter().next().is_some(),
+            "a key constraint",
+        ),
+        (!command.column_defaults.is_empty(), "DEFAULT"),
+        (command.or_replace, "OR REPLACE"),
+    ];
+    for (present, clause) in refused {
+        if present {
+            return Err(Error::unsupported(format!(
+                "{clause} is not supported for Delta tables; leave it out"
+            )));
+        }
+    }
+    Ok(())
+}
