@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::TransactionError;
-use deltalake::logstore::{CommitOrBytes, LogStore, LogStoreRef, commit_uri_from_version};
+use deltalake::logstore::{CommitOrBytes, LogStore, LogStoreRef};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
@@ -97,20 +97,30 @@ impl<'a> Log<'a> {
         Ok(latest)
     }
 
+    /// The newest version by the names in the log's folder. That `from` exists shows in a
+    /// checkpoint of it or in a later version.
     async fn list_from(&self, from: u64) -> Result<u64> {
         let store = self.store.object_store(Some(self.operation));
-        let offset = commit_uri_from_version(Some(from));
-        store
+        // Names sort by version: this is just before any file of `from`.
+        let offset = self.store.log_path().clone().join(format!("{from:020}"));
+        let (latest, exists) = store
             .list_with_offset(Some(self.store.log_path()), &offset)
-            .try_fold(from, |latest, object| async move {
-                Ok(object
-                    .location
-                    .filename()
-                    .and_then(version_of)
-                    .map_or(latest, |version| latest.max(version)))
+            .try_fold((from, false), |(latest, exists), object| async move {
+                let name = object.location.filename().unwrap_or_default();
+                Ok(match version_of(name) {
+                    Some((version, ".json")) => (latest.max(version), true),
+                    Some((version, _)) => (latest, exists || version >= from),
+                    None => (latest, exists),
+                })
             })
-            .await
-            .map_err(Error::from)
+            .await?;
+        if exists {
+            Ok(latest)
+        } else {
+            Err(Error::unavailable(format!(
+                "the log ends before version {from}, which was read"
+            )))
+        }
     }
 
     /// Reads one version; `None` if it is not there.
@@ -228,10 +238,11 @@ pub(super) fn is_refusal(error: &TransactionError) -> bool {
     )
 }
 
-/// The version of a commit file, by its name.
-fn version_of(file_name: &str) -> Option<u64> {
-    let digits = file_name.strip_suffix(".json")?;
-    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| digits.parse().ok())
-        .flatten()
+/// Version and rest of a file name in the log's folder.
+///
+/// Source: Delta protocol, "Delta Log Entries" and "Checkpoints": 20 digits, then the kind of file.
+fn version_of(file_name: &str) -> Option<(u64, &str)> {
+    let (digits, rest) = file_name.split_at_checked(20)?;
+    let is_version = digits.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('.');
+    Some((digits.parse().ok().filter(|_| is_version)?, rest))
 }

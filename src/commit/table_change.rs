@@ -30,7 +30,7 @@ const LEGACY_READER_FEATURES: [(&str, i32); 1] = [("columnMapping", 2)];
 
 /// What `theirs` changes in `ours` that makes our work invalid; `None` if nothing does.
 ///
-/// Schema, partition columns and all properties but the [harmless](HARMLESS_PROPERTIES) ones must
+/// Schema, partition columns and all properties but the harmless ones must
 /// be equal.
 pub fn metadata_conflict(ours: &TableMetadata, theirs: &TableMetadata) -> Option<String> {
     if ours.id != theirs.id {
@@ -61,7 +61,7 @@ pub fn metadata_conflict(ours: &TableMetadata, theirs: &TableMetadata) -> Option
 
 /// What `theirs` changes in `ours` that makes our work invalid; `None` if nothing does.
 ///
-/// Only the [harmless](HARMLESS_FEATURES) features may be gained, and none may be lost. A legacy
+/// Only the harmless features may be gained, and none may be lost. A legacy
 /// version counts as the features it stands for.
 pub fn protocol_conflict(ours: &TableProtocol, theirs: &TableProtocol) -> Option<String> {
     if ours == theirs {

@@ -493,8 +493,9 @@ async fn attempts_are_bounded() {
 
 #[tokio::test]
 async fn what_cannot_be_checked_is_never_committed() {
+    type Entries = &'static [(u64, &'static str)];
     // Name, entries, version that reads as absent, words of the message.
-    let cases: [(&str, &[(u64, &str)], Option<u64>, &str); 5] = [
+    let cases: [(&str, Entries, Option<u64>, &str); 5] = [
         (
             "unparsable",
             &[(5, FAR), (6, "{\"add\":{")],
@@ -551,9 +552,23 @@ async fn log_that_ends_before_the_read_version_is_an_error() {
     let mut ours = insert();
     ours.snapshot = Arc::new(snapshot(9, &[]));
     ours.reads = ReadSet::new(vec![nothing(9)]);
-    let outcome = ours.commit(&table.log_store()).await;
-    // Nothing follows version 9 either, so the put is at version 10 or refused, never lower.
-    assert!(outcome.is_err() || committed(outcome).0 == 10);
+    let error = ours.commit(&table.log_store()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("version 9"), "{error}");
+    assert!(table.puts().is_empty());
+}
+
+#[tokio::test]
+async fn checkpoint_stands_for_the_cleaned_up_read_version() {
+    let table = Table::new([]).await;
+    let store = table.faulty.inner.object_store(None);
+    let folder = table.faulty.inner.log_path().clone();
+    let checkpoint = folder.join("00000000000000000004.checkpoint.parquet");
+    store.put(&checkpoint, "x".into()).await.unwrap();
+    let path = commit_uri_from_version(Some(READ_VERSION));
+    store.delete(&path).await.unwrap();
+    let outcome = insert().commit(&table.log_store()).await;
+    assert_eq!(committed(outcome), (5, 1));
 }
 
 #[tokio::test]

@@ -393,7 +393,7 @@ fn partitions_separate_writers_even_without_statistics() {
     ];
     for (name, file, skipping, plain) in cases {
         for (data_skipping, expected) in [(true, skipping), (false, plain)] {
-            let winners = vec![winner(5, &[file.clone()], &[])];
+            let winners = vec![winner(5, std::slice::from_ref(&file), &[])];
             let found = verdict_at(table(), &ours(), winners, data_skipping);
             assert_eq!(
                 found.is_conflict(),
