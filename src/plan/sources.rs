@@ -6,6 +6,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{MemTable, source_as_provider};
+use datafusion::functions_table::generate_series::GenerateSeriesTable;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 
 use crate::read::provider::DisjointTableProvider;
@@ -57,7 +58,7 @@ fn reads_of_source(source: &Arc<dyn TableSource>, target: &TableHandle) -> Input
             InputReads::OtherTables
         };
     }
-    if provider.is::<MemTable>() {
+    if provider.is::<MemTable>() || provider.is::<GenerateSeriesTable>() {
         return InputReads::OtherTables;
     }
     if let Some(listing) = provider.downcast_ref::<ListingTable>() {

@@ -138,7 +138,7 @@ fn the_core_does_no_input_or_output() {
                     "LogStore",
                     "std::fs",
                     "SystemTime",
-                    "Instant",
+                    "Instant::now",
                     "Utc::now",
                     "SessionContext",
                     "SessionState",

@@ -54,7 +54,7 @@ impl Table {
             .map(|file| {
                 let first = file * rows;
                 format!(
-                    "SELECT value, value FROM generate_series({first}, {})",
+                    "SELECT value AS id, value AS x FROM generate_series({first}, {})",
                     first + rows - 1
                 )
             })
