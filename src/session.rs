@@ -10,7 +10,7 @@ pub mod types;
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 
 pub use self::factory::DeltaTableFactory;
 pub use self::statement::sql;

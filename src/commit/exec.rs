@@ -167,7 +167,7 @@ impl ExecutionPlan for CommitExec {
             self.metrics.clone(),
             self.schema(),
         );
-        let stream = futures::stream::once(async move { commit.await });
+        let stream = futures::stream::once(commit);
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             self.schema(),
             stream,
