@@ -112,7 +112,7 @@ async fn phantom_in_an_empty_scan_aborts() {
     let cases: [(&str, &str, &[&str]); 4] = [
         (
             "INSERT from an empty scan and a row of its own",
-            "INSERT INTO t SELECT 3, 3 WHERE NOT EXISTS (SELECT 1 FROM t WHERE id BETWEEN 50 AND 99)",
+            "INSERT INTO t SELECT 3, 1 + 2 WHERE NOT EXISTS (SELECT 1 FROM t WHERE id BETWEEN 50 AND 99)",
             &["1|1", "2|2", "3|3", "70|70"],
         ),
         (
@@ -339,14 +339,9 @@ async fn table_under_other_names_is_one_table() {
                 "UPDATE other SET x = 5 WHERE id = 1 AND EXISTS (SELECT 1 FROM t WHERE id = 2)",
             ];
             for text in losers {
-                let rows = table.rows("SELECT id, x FROM t ORDER BY id").await;
                 let loser = table.plan(text).await;
                 table.run("UPDATE t SET x = x + 1 WHERE id = 2").await;
-                assert_eq!(
-                    outcome(loser).await,
-                    APPEND,
-                    "{level}, {location}: {text}, rows {rows:?}"
-                );
+                assert_eq!(outcome(loser).await, APPEND, "{level}, {location}: {text}");
             }
         }
     }
@@ -455,6 +450,36 @@ async fn table_other(table: &Table, level: &str) -> tempfile::TempDir {
         .await;
     table.run("INSERT INTO s VALUES (1, 10), (2, 20)").await;
     folder
+}
+
+/// A sort with a limit hands a filter down to the scan while it runs. That filter must not meet the
+/// bounds of a float column, which say nothing of NaN, the greatest value.
+#[tokio::test]
+async fn greatest_value_is_found_where_it_is_nan() {
+    let table = Table::create(
+        "id BIGINT, f DOUBLE",
+        "",
+        &[
+            "VALUES (1, 100.0), (2, 101.0)",
+            "VALUES (3, 1.0), (4, 'NaN')",
+            "VALUES (5, 1.0), (6, 2.0)",
+        ],
+    )
+    .await;
+    for query in [
+        "SELECT id FROM t ORDER BY f DESC LIMIT 1",
+        "SELECT id FROM t ORDER BY f DESC, id LIMIT 1",
+        "SELECT id FROM t WHERE f = (SELECT max(f) FROM t)",
+        "SELECT a.id FROM t AS a JOIN (SELECT f FROM t ORDER BY f DESC LIMIT 1) AS b ON a.f = b.f",
+    ] {
+        assert_eq!(table.rows(query).await, ["4"], "{query}");
+    }
+    let delete = "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY f DESC LIMIT 1)";
+    assert_eq!(table.count(delete).await, 1);
+    assert_eq!(
+        table.rows("SELECT id FROM t ORDER BY id").await,
+        ["1", "2", "3", "5", "6"]
+    );
 }
 
 /// A read that is planned and not yet run stays at its version.
