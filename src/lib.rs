@@ -28,7 +28,7 @@
 //! let low = sql(&ctx, "UPDATE orders SET status = 'done' WHERE id < 100").await?;
 //! let high = sql(&ctx, "DELETE FROM orders WHERE id > 900").await?;
 //! let all = sql(&ctx, "DELETE FROM orders WHERE status = 'done'").await?;
-//! let context = Arc::new(ctx.task_ctx());
+//! let context = ctx.task_ctx();
 //! let (low, high, all) = (
 //!     low.create_physical_plan().await?,
 //!     high.create_physical_plan().await?,
