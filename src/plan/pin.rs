@@ -171,14 +171,13 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
 /// What the statement reads besides what its scans will record.
 fn record_beside_scans(dml: &DeltaDml, pin: &Pin) {
     let location = dml.target().handle().location();
-    let scope = match dml.kind() {
-        DmlKind::Overwrite | DmlKind::Truncate => ReadScope::WholeTable,
-        DmlKind::Insert => match reads_of_input(dml.input(), dml.target().handle()) {
-            InputReads::OtherTables => ReadScope::Nothing,
-            InputReads::Target => return,
-            InputReads::Unknown => ReadScope::WholeTable,
-        },
-        DmlKind::Update | DmlKind::Delete => return,
+    let reads = reads_of_input(dml.input(), dml.target().handle());
+    let scope = match (dml.kind(), reads) {
+        (DmlKind::Overwrite | DmlKind::Truncate, _) | (_, InputReads::Unknown) => {
+            ReadScope::WholeTable
+        }
+        (DmlKind::Insert, InputReads::OtherTables) => ReadScope::Nothing,
+        (DmlKind::Insert, InputReads::Target) | (DmlKind::Update | DmlKind::Delete, _) => return,
     };
     let files: HashSet<String> = match scope {
         ReadScope::Nothing => HashSet::new(),
