@@ -61,10 +61,13 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
             ));
         }
         WriteOp::Delete => {
-            let input = target::with_positions(input, "DELETE")?;
+            let input = target::with_positions(input, provider.handle(), "DELETE")?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
-        WriteOp::Update => (DmlKind::Update, target::update_input(input)?),
+        WriteOp::Update => (
+            DmlKind::Update,
+            target::update_input(input, provider.handle())?,
+        ),
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
         WriteOp::MergeInto(_) => {
             return Err(Error::unsupported(

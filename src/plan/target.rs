@@ -16,24 +16,29 @@ use datafusion::logical_expr::{
 use super::rule::delta_provider;
 use crate::error::{Error, Result};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN, file_field, row_field};
+use crate::read::table::TableHandle;
 
 /// `plan` with file and position of each of the target's rows as additional columns.
-pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<LogicalPlan> {
+pub(super) fn with_positions(
+    plan: LogicalPlan,
+    target: &TableHandle,
+    statement: &str,
+) -> Result<LogicalPlan> {
     match plan {
-        LogicalPlan::TableScan(scan) => scan_with_positions(scan, statement),
+        LogicalPlan::TableScan(scan) => scan_with_positions(scan, target, statement),
         LogicalPlan::Filter(filter) => {
-            let input = with_positions(owned(filter.input), statement)?;
+            let input = with_positions(owned(filter.input), target, statement)?;
             planned(Filter::try_new(filter.predicate, Arc::new(input)).map(LogicalPlan::Filter))
         }
         LogicalPlan::SubqueryAlias(alias) => {
-            let input = with_positions(owned(alias.input), statement)?;
+            let input = with_positions(owned(alias.input), target, statement)?;
             planned(
                 SubqueryAlias::try_new(Arc::new(input), alias.alias)
                     .map(LogicalPlan::SubqueryAlias),
             )
         }
         LogicalPlan::Projection(projection) => {
-            let input = with_positions(owned(projection.input), statement)?;
+            let input = with_positions(owned(projection.input), target, statement)?;
             let mut exprs = projection.expr;
             exprs.extend(position_columns(&input)?);
             planned(Projection::try_new(exprs, Arc::new(input)).map(LogicalPlan::Projection))
@@ -45,7 +50,7 @@ pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<Logic
                 JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark
             ) =>
         {
-            join.left = Arc::new(with_positions(owned(join.left), statement)?);
+            join.left = Arc::new(with_positions(owned(join.left), target, statement)?);
             planned(LogicalPlan::Join(join).recompute_schema())
         }
         LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row => {
@@ -71,10 +76,10 @@ pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<Logic
 }
 
 /// The input of an UPDATE: all columns with their new values, then file and position.
-pub(super) fn update_input(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn update_input(plan: LogicalPlan, target: &TableHandle) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::EmptyRelation(_) => {
-            with_positions(plan, "UPDATE")
+            with_positions(plan, target, "UPDATE")
         }
         other => Err(Error::unsupported(format!(
             "UPDATE planned as {} is not supported; run the statement directly instead of a \
@@ -94,13 +99,20 @@ pub(super) fn only_positions(plan: LogicalPlan) -> Result<LogicalPlan> {
     )
 }
 
-fn scan_with_positions(scan: TableScan, statement: &str) -> Result<LogicalPlan> {
+fn scan_with_positions(
+    scan: TableScan,
+    target: &TableHandle,
+    statement: &str,
+) -> Result<LogicalPlan> {
     if scan.fetch.is_some() {
         return Err(Error::unsupported(format!(
             "{statement} with LIMIT is not supported; say which rows with WHERE"
         )));
     }
-    let provider = delta_provider(&scan.source).ok_or_else(|| {
+    // The positions in another table would be taken for positions in the target.
+    let provider = delta_provider(&scan.source)
+        .filter(|provider| provider.handle().location() == target.location());
+    let provider = provider.ok_or_else(|| {
         Error::unsupported(format!(
             "{statement} of {} reads its rows from a table that is not the Delta table itself",
             scan.table_name

@@ -123,7 +123,9 @@ impl ExecutionPlan for DeltaScanExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        // The source has no order to keep, and an operator that keeps it gets sorts pushed below
+        // it: a sort with a limit would then hand its dynamic filter to the source past the gate.
+        vec![false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

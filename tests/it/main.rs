@@ -7,6 +7,12 @@
     reason = "a test that cannot go on fails, and what modules share is public among them"
 )]
 
+mod anomalies;
 mod concurrent_update;
+mod conflict_errors;
+mod contention;
+mod deltalake_winners;
 mod layering;
+mod original_feature;
+mod scenarios;
 mod support;
