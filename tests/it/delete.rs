@@ -8,7 +8,7 @@ async fn delete_removes_the_rows_that_where_is_true_for() {
     let template = template().await;
     let mut wrong = Vec::new();
     for (condition, ids) in WHERE {
-        let table = fresh(&template).await;
+        let table = fresh(&template, condition).await;
         let (version, live) = table.log();
         let count = match crate::support::try_run(&table.ctx, &format!("DELETE FROM t {condition}"))
             .await

@@ -9,7 +9,10 @@
 
 mod concurrent_update;
 mod delete;
+mod insert;
 mod layering;
+mod scratch_st;
 mod support;
+mod truncate;
 mod update;
 mod where_cases;

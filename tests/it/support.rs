@@ -66,14 +66,16 @@ impl Table {
         Self::create("id BIGINT, x BIGINT", clauses, &inserts).await
     }
 
-    /// The same table in a folder of its own and a new session: cheaper than to fill it again.
+    /// The same table in a folder of its own, which is `t` of the same session from now on: cheaper
+    /// than to fill it again.
     pub async fn copy(&self) -> Self {
         let dir = tempfile::tempdir().expect("temporary folder");
         copy_folder(self.dir.path(), dir.path());
         let table = Self {
-            ctx: session(),
+            ctx: self.ctx.clone(),
             dir,
         };
+        table.ctx.deregister_table("t").expect("deregistered");
         open(&table.ctx, "t", &table.path()).await;
         table
     }
