@@ -38,7 +38,7 @@ pub(super) fn with_positions(
             )
         }
         LogicalPlan::Projection(projection) => {
-            let input = with_positions(owned(projection.input), statement)?;
+            let input = with_positions(owned(projection.input), statement, table)?;
             let mut exprs = projection.expr;
             exprs.extend(position_columns(&input)?);
             planned(Projection::try_new(exprs, Arc::new(input)).map(LogicalPlan::Projection))

@@ -59,7 +59,10 @@ impl DeltaScanExec {
         for (name, files) in [
             ("files_total", summary.files_total),
             ("files_pruned", summary.files_pruned),
-            ("files_scanned", summary.files_total - summary.files_pruned),
+            (
+                "files_scanned",
+                summary.files_total.saturating_sub(summary.files_pruned),
+            ),
         ] {
             MetricBuilder::new(&metrics).global_counter(name).add(files);
         }
@@ -114,7 +117,7 @@ impl DisplayAs for DeltaScanExec {
                 writeln!(
                     f,
                     "files={} of {}",
-                    summary.files_total - summary.files_pruned,
+                    summary.files_total.saturating_sub(summary.files_pruned),
                     summary.files_total
                 )
             }

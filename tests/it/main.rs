@@ -9,9 +9,11 @@
 
 mod concurrent_update;
 mod delete;
+mod explain;
 mod insert;
 mod layering;
-mod scratch_st;
+mod prepared;
+mod refusals;
 mod support;
 mod truncate;
 mod update;

@@ -80,8 +80,8 @@ async fn update_sets_values_of_the_old_row() {
             &["1|10|a", "2|20|b"],
         ),
         (
-            "AS a SET x = (SELECT max(b.x) FROM t b WHERE b.id + 1 = a.id) WHERE a.id IN (1, 2, 3)",
-            &["1|NULL|a", "2|10|b", "3|NULL|NULL"],
+            "AS a SET x = (SELECT max(b.x) + 1 FROM t b WHERE b.id = a.id) WHERE a.id IN (1, 2, 3)",
+            &["1|11|a", "2|NULL|b", "3|31|NULL"],
         ),
         (
             "AS a SET x = a.x + 1 WHERE EXISTS (SELECT 1 FROM o WHERE o.id = a.id) AND a.id > 2",
