@@ -38,14 +38,12 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let provider = match node {
             LogicalPlan::TableScan(scan) => delta_provider(&scan.source),
-            LogicalPlan::Extension(extension) => {
-                delta_dml(extension).map(|dml| {
-                    if removes_files(dml.kind()) {
-                        rewritten.insert(dml.target().handle().location().to_owned());
-                    }
-                    dml.target().clone()
-                })
-            }
+            LogicalPlan::Extension(extension) => delta_dml(extension).map(|dml| {
+                if removes_files(dml.kind()) {
+                    rewritten.insert(dml.target().handle().location().to_owned());
+                }
+                dml.target().clone()
+            }),
             _ => None,
         };
         if let Some(provider) = provider {
