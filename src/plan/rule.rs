@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result as DFResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result as DFResult};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    DmlStatement, Extension, LogicalPlan, LogicalPlanBuilder, TableSource, WriteOp,
+    DmlStatement, Extension, LogicalPlan, LogicalPlanBuilder, Projection, TableSource, Values,
+    WriteOp,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -53,18 +54,18 @@ pub(super) fn delta_provider(source: &Arc<dyn TableSource>) -> Option<DisjointTa
 fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<LogicalPlan> {
     let input = dml.input.as_ref().clone();
     let (kind, input) = match &dml.op {
-        WriteOp::Insert(InsertOp::Append) => (DmlKind::Insert, input),
-        WriteOp::Insert(InsertOp::Overwrite) => (DmlKind::Overwrite, input),
+        WriteOp::Insert(InsertOp::Append) => (DmlKind::Insert, new_rows(input)?),
+        WriteOp::Insert(InsertOp::Overwrite) => (DmlKind::Overwrite, new_rows(input)?),
         WriteOp::Insert(InsertOp::Replace) => {
             return Err(Error::unsupported(
                 "REPLACE INTO needs a key, which Delta tables do not have; use UPDATE and INSERT",
             ));
         }
         WriteOp::Delete => {
-            let input = target::with_positions(input, "DELETE")?;
+            let input = target::with_positions(input, "DELETE", &provider)?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
-        WriteOp::Update => (DmlKind::Update, target::update_input(input)?),
+        WriteOp::Update => (DmlKind::Update, target::update_input(input, &provider)?),
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
         WriteOp::MergeInto(_) => {
             return Err(Error::unsupported(
@@ -88,8 +89,42 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
     }))
 }
 
+/// The input of an INSERT, in which `VALUES` may hold NULL for a column that takes none: DataFusion
+/// gives them the table's nullability, and then fails without naming the column. The writer does.
+fn new_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let input = new_rows(Arc::unwrap_or_clone(projection.input))?;
+            planned(Projection::try_new(projection.expr, Arc::new(input)))
+                .map(LogicalPlan::Projection)
+        }
+        LogicalPlan::Values(Values { schema, values }) => {
+            let fields = schema
+                .iter()
+                .map(|(qualifier, field)| {
+                    let field = field.as_ref().clone().with_nullable(true);
+                    (qualifier.cloned(), Arc::new(field))
+                })
+                .collect();
+            let schema = planned(DFSchema::new_with_metadata(
+                fields,
+                schema.metadata().clone(),
+            ))?;
+            Ok(LogicalPlan::Values(Values {
+                schema: Arc::new(schema),
+                values,
+            }))
+        }
+        other => Ok(other),
+    }
+}
+
 fn no_rows() -> Result<LogicalPlan> {
     LogicalPlanBuilder::empty(false)
         .build()
         .map_err(|e| Error::internal("an empty plan").with_source(e))
+}
+
+fn planned<T>(result: DFResult<T>) -> Result<T> {
+    result.map_err(|e| Error::internal(format!("cannot plan the change: {e}")).with_source(e))
 }

@@ -1,20 +1,24 @@
 //! `sql`: one statement of text, checked for what its plan would no longer show.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use datafusion::common::Result as DFResult;
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::Statement as DFStatement;
-use datafusion::sql::sqlparser::ast::{AssignmentTarget, Statement, Update};
+use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement as DFStatement};
+use datafusion::sql::sqlparser::ast::{
+    AssignmentTarget, Delete, FromTable, Statement, TableFactor, Update, Visit, Visitor,
+};
 
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
 ///
-/// This is `ctx.sql(text)` with three differences. Statements whose meaning DataFusion's planner
-/// drops without a word are refused: `SET` targets with a dot or named twice, and transactions,
-/// which are not there yet. Tables whose columns were changed by another process are looked at
+/// This is `ctx.sql(text)` with two differences. Statements are refused of which DataFusion's planner
+/// drops a part without a word: `SET` targets with a dot or named twice, the alias of a DELETE,
+/// and what may stand behind a table's name (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and
+/// the like). So are transactions of several statements, which are not there yet. Tables whose columns were changed by another process are looked at
 /// again first. Queries and changes run when the returned frame is collected; DDL runs at once.
 ///
 /// # Errors
@@ -58,25 +62,108 @@ fn check(statement: &DFStatement) -> Result<()> {
     match statement {
         DFStatement::Statement(statement) => check_sql(statement),
         DFStatement::Explain(explain) => check(&explain.statement),
+        DFStatement::CopyTo(CopyToStatement {
+            source: CopyToSource::Query(query),
+            ..
+        }) => check_tables(query.as_ref()),
         _ => Ok(()),
     }
 }
 
 fn check_sql(statement: &Statement) -> Result<()> {
     match statement {
-        Statement::Update(update) => check_update(update),
+        Statement::Update(update) => check_update(update)?,
+        Statement::Delete(delete) => check_delete(delete)?,
         Statement::Explain { statement, .. } | Statement::Prepare { statement, .. } => {
-            check_sql(statement)
+            check_sql(statement)?;
         }
         Statement::StartTransaction { .. }
         | Statement::Commit { .. }
         | Statement::Rollback { .. }
-        | Statement::Savepoint { .. } => Err(Error::unsupported(
-            "transactions of several statements are not there yet; every statement commits by \
-             itself",
-        )),
-        _ => Ok(()),
+        | Statement::Savepoint { .. }
+        | Statement::ReleaseSavepoint { .. } => {
+            return Err(Error::unsupported(format!(
+                "{statement}: transactions of several statements are not there yet; every \
+                 statement commits by itself"
+            )));
+        }
+        _ => {}
     }
+    check_tables(statement)
+}
+
+/// DataFusion plans a table from its name and alias and drops whatever else stands there.
+fn check_tables(tree: &impl Visit) -> Result<()> {
+    struct Tables;
+
+    impl Visitor for Tables {
+        type Break = Error;
+
+        fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Error> {
+            match dropped_part(table) {
+                Some((name, part)) => ControlFlow::Break(Error::unsupported(format!(
+                    "{part} behind the table {name} is not supported; leave it out"
+                ))),
+                None => ControlFlow::Continue(()),
+            }
+        }
+    }
+
+    match tree.visit(&mut Tables) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn dropped_part(table: &TableFactor) -> Option<(String, &'static str)> {
+    match table {
+        TableFactor::Table {
+            name,
+            alias: _,
+            args: _,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            // Hints change no result.
+            index_hints: _,
+        } => [
+            (version.is_some(), "a version (time travel)"),
+            (sample.is_some(), "TABLESAMPLE"),
+            (!partitions.is_empty(), "PARTITION"),
+            (*with_ordinality, "WITH ORDINALITY"),
+            (json_path.is_some(), "a JSON path"),
+            (!with_hints.is_empty(), "WITH (…)"),
+        ]
+        .into_iter()
+        .find(|(present, _)| *present)
+        .map(|(_, part)| (name.to_string(), part)),
+        TableFactor::Derived {
+            sample: Some(_), ..
+        } => Some(("(SELECT …)".to_owned(), "TABLESAMPLE")),
+        _ => None,
+    }
+}
+
+/// DataFusion drops the alias: where WHERE uses it, it means something else or nothing.
+fn check_delete(delete: &Delete) -> Result<()> {
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    for table in from {
+        if let TableFactor::Table {
+            name,
+            alias: Some(alias),
+            ..
+        } = &table.relation
+        {
+            return Err(Error::unsupported(format!(
+                "DELETE with the alias {} is not supported; leave it out and say {name} in WHERE",
+                alias.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// DataFusion keeps the last part of a `SET` target and, of several assignments to one column, an
