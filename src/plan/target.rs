@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
 
 use super::rule::delta_provider;
 use crate::error::{Error, Result};
-use crate::read::provider::DisjointTableProvider;
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN, file_field, row_field};
+use crate::read::provider::DisjointTableProvider;
 
 /// `plan` with file and position of each of the rows of `table` as additional columns.
 pub(super) fn with_positions(

@@ -343,7 +343,10 @@ pub async fn append_row_groups(table: &Table, groups: i64, rows: i64) {
     let mut writer =
         ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).expect("writer");
     writer.write(&batch).expect("written");
-    assert_eq!(writer.close().expect("closed").num_row_groups() as i64, groups);
+    assert_eq!(
+        writer.close().expect("closed").num_row_groups() as i64,
+        groups
+    );
     std::fs::write(table.dir.path().join("groups.parquet"), &bytes).expect("file");
     let version = table.log().0 + 1;
     let add = serde_json::json!({"add": {

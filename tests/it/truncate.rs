@@ -17,7 +17,11 @@ async fn truncate_removes_all_rows_of_all_files() {
     assert_eq!(table.rows("SELECT * FROM t").await, Vec::<String>::new());
     assert_eq!(table.commit_info(version + 1)["operation"], "TRUNCATE");
     assert_eq!(table.count("TRUNCATE TABLE t").await, 0);
-    assert_eq!(table.log().0, version + 1, "nothing to do, nothing committed");
+    assert_eq!(
+        table.log().0,
+        version + 1,
+        "nothing to do, nothing committed"
+    );
     assert_eq!(table.count("INSERT INTO t VALUES ('a', 9)").await, 1);
     assert_eq!(table.rows("SELECT * FROM t").await, ["a|9"]);
 }

@@ -11,12 +11,22 @@ use crate::support::Table;
 
 /// The rows of the table by `id`, as [`Table::rows`] gives them; three to a file.
 pub const ROWS: [&str; 9] = [
-    "1|10|a", "2|NULL|b", "3|30|NULL", "4|40|d", "5|50|e", "6|NULL|NULL", "7|70|g", "8|80|h",
+    "1|10|a",
+    "2|NULL|b",
+    "3|30|NULL",
+    "4|40|d",
+    "5|50|e",
+    "6|NULL|NULL",
+    "7|70|g",
+    "8|80|h",
     "9|90|",
 ];
 
-/// `(WHERE …, ids it is true for)`.
-pub const WHERE: &[(&str, &[i64])] = &[
+/// A WHERE clause and the ids it is true for.
+pub type Case = (&'static str, &'static [i64]);
+
+/// Conditions on the row alone.
+pub const CONDITIONS: &[Case] = &[
     ("", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
     ("WHERE true", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
     ("WHERE 1 = 1", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
@@ -42,7 +52,10 @@ pub const WHERE: &[(&str, &[i64])] = &[
     ("WHERE x > 40 OR s IS NULL", &[3, 5, 6, 7, 8, 9]),
     ("WHERE x > 40 AND s IS NOT NULL AND s <> ''", &[5, 7, 8]),
     ("WHERE NOT (x > 40 AND id < 8)", &[1, 3, 4, 8, 9]),
-    ("WHERE CASE WHEN x IS NULL THEN true ELSE id = 1 END", &[1, 2, 6]),
+    (
+        "WHERE CASE WHEN x IS NULL THEN true ELSE id = 1 END",
+        &[1, 2, 6],
+    ),
     // Lists.
     ("WHERE x IN (10, 90)", &[1, 9]),
     ("WHERE x IN (10, NULL)", &[1]),
@@ -64,7 +77,10 @@ pub const WHERE: &[(&str, &[i64])] = &[
     ("WHERE twice_stable(x) > 150", &[8, 9]),
     ("WHERE twice_volatile(x) > 150", &[8, 9]),
     ("WHERE twice_volatile(id) > 4 AND id <= 3", &[3]),
-    // Subqueries over another table, whose ids are 2, 5, 7 and NULL.
+];
+
+/// Subqueries over another table, whose ids are 2, 5, 7 and NULL.
+pub const SUBQUERIES: &[Case] = &[
     ("WHERE id IN (SELECT id FROM o)", &[2, 5, 7]),
     ("WHERE id NOT IN (SELECT id FROM o)", &[]),
     ("WHERE NOT (id IN (SELECT id FROM o))", &[]),
@@ -81,10 +97,16 @@ pub const WHERE: &[(&str, &[i64])] = &[
         "WHERE id NOT IN (SELECT id FROM o WHERE id > 100)",
         &[1, 2, 3, 4, 5, 6, 7, 8, 9],
     ),
-    ("WHERE EXISTS (SELECT 1 FROM o)", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    (
+        "WHERE EXISTS (SELECT 1 FROM o)",
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+    ),
     ("WHERE NOT EXISTS (SELECT 1 FROM o)", &[]),
     ("WHERE EXISTS (SELECT 1 FROM o WHERE y > 1000)", &[]),
-    ("WHERE EXISTS (SELECT 1 FROM o WHERE o.id = t.id)", &[2, 5, 7]),
+    (
+        "WHERE EXISTS (SELECT 1 FROM o WHERE o.id = t.id)",
+        &[2, 5, 7],
+    ),
     (
         "WHERE NOT EXISTS (SELECT 1 FROM o WHERE o.id = t.id)",
         &[1, 3, 4, 6, 8, 9],
@@ -99,7 +121,10 @@ pub const WHERE: &[(&str, &[i64])] = &[
     ),
     ("WHERE id IN (SELECT id FROM o) OR x IS NULL", &[2, 5, 6, 7]),
     ("WHERE id IN (SELECT id FROM o) AND x > 50", &[7]),
-    ("WHERE (SELECT count(*) FROM o WHERE o.id = t.id) = 0", &[1, 3, 4, 6, 8, 9]),
+    (
+        "WHERE (SELECT count(*) FROM o WHERE o.id = t.id) = 0",
+        &[1, 3, 4, 6, 8, 9],
+    ),
     ("WHERE x < (SELECT max(y) FROM o)", &[1, 3, 4, 5]),
     ("WHERE x > (SELECT max(y) FROM o WHERE false)", &[]),
     ("WHERE x < (SELECT max(y) FROM o WHERE o.id = t.id)", &[5]),
@@ -107,13 +132,22 @@ pub const WHERE: &[(&str, &[i64])] = &[
         "WHERE id IN (WITH c AS (SELECT id FROM o WHERE id > 3) SELECT id FROM c)",
         &[5, 7],
     ),
-    ("WHERE id IN (SELECT id FROM o UNION ALL SELECT 9)", &[2, 5, 7, 9]),
-    // Subqueries over the target itself.
+    (
+        "WHERE id IN (SELECT id FROM o UNION ALL SELECT 9)",
+        &[2, 5, 7, 9],
+    ),
+];
+
+/// Subqueries over the target itself.
+pub const OWN_SUBQUERIES: &[Case] = &[
     ("WHERE id = (SELECT max(id) FROM t)", &[9]),
     ("WHERE x > (SELECT avg(x) FROM t)", &[7, 8, 9]),
     ("WHERE id IN (SELECT id FROM t WHERE x > 60)", &[7, 8, 9]),
     ("WHERE id IN (SELECT id + 1 FROM t WHERE x > 60)", &[8, 9]),
-    ("WHERE id NOT IN (SELECT id FROM t WHERE x > 60)", &[1, 2, 3, 4, 5, 6]),
+    (
+        "WHERE id NOT IN (SELECT id FROM t WHERE x > 60)",
+        &[1, 2, 3, 4, 5, 6],
+    ),
     ("WHERE id NOT IN (SELECT x FROM t)", &[]),
     (
         "WHERE id IN (SELECT id FROM t ORDER BY id DESC LIMIT 2)",
