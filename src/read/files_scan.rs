@@ -106,7 +106,7 @@ impl FilesScan<'_> {
             .collect::<Result<Vec<_>>>()?;
         let mut groups = FileGroup::new(files).split_files(partitions.max(1));
         if groups.is_empty() {
-            // No partition at all is what no operator expects that wants one.
+            // A plan without any partition breaks operators that ask for exactly one.
             groups.push(FileGroup::default());
         }
 

@@ -139,8 +139,8 @@ impl ExecutionPlan for DeltaScanExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        // The source has no order; saying yes would let sorts, and with them their dynamic filters,
-        // move below the gate.
+        // The source has no order to keep, and an operator that keeps it gets sorts pushed below
+        // it: a sort with a limit would then hand its dynamic filter to the source past the gate.
         vec![false]
     }
 

@@ -7,15 +7,21 @@
     reason = "a test that cannot go on fails, and what modules share is public among them"
 )]
 
+mod anomalies;
 mod concurrent_update;
+mod conflict_errors;
+mod contention;
 mod delete;
+mod deltalake_winners;
 mod explain;
 mod insert;
 mod layering;
+mod original_feature;
 mod prepared;
 mod random_statements;
 mod refusals;
 mod rewritten_files;
+mod scenarios;
 mod support;
 mod truncate;
 mod update;

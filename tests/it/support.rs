@@ -1,6 +1,7 @@
 //! What the tests share: a table in a temporary folder, statements in one line, and statements
 //! that are planned now and run later, which is how a test forces two of them to overlap.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 use delta_disjoint::commit::{ConflictKind, Verdict};
+use delta_disjoint::read::table::TableHandle;
 use delta_disjoint::{Error, ErrorKind, session, sql};
 use deltalake::DeltaTable;
 use parquet::arrow::ArrowWriter;
@@ -214,6 +216,45 @@ impl Table {
         self.dir
             .path()
             .join(format!("_delta_log/{version:020}.json"))
+    }
+
+    /// Puts `actions` into the log as the next version: another writer, made by hand.
+    pub async fn put_entry(&self, actions: &[serde_json::Value]) -> u64 {
+        let version = self.version().await + 1;
+        let lines: Vec<String> = actions.iter().map(ToString::to_string).collect();
+        let path = self
+            .dir
+            .path()
+            .join(format!("_delta_log/{version:020}.json"));
+        assert!(!path.exists(), "version {version} is there already");
+        std::fs::write(path, lines.join("\n")).expect("write log entry");
+        version
+    }
+
+    /// The table's handle in a session of its own.
+    pub fn handle(&self) -> Arc<TableHandle> {
+        Arc::new(TableHandle::at(&self.path(), HashMap::new(), false).expect("handle"))
+    }
+
+    /// The names of the Parquet files in the table's folder, live or not, in order.
+    pub fn files_on_disk(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut folders = vec![self.dir.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("folder") {
+                let path = entry.expect("entry").path();
+                let name = path.file_name().expect("name").to_string_lossy();
+                if path.is_dir() {
+                    if name != "_delta_log" {
+                        folders.push(path);
+                    }
+                } else if name.ends_with(".parquet") {
+                    names.push(name.into_owned());
+                }
+            }
+        }
+        names.sort();
+        names
     }
 
     /// The `commitInfo` of `version`.
