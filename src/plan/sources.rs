@@ -91,7 +91,11 @@ fn is_elsewhere(folder: &Url, location: &str) -> bool {
 /// Whether two locations are different places if they are spelled differently: local files are not
 /// in a cloud, but one place in a cloud may go by several schemes.
 fn are_comparable(a: &str, b: &str) -> bool {
-    let scheme = |location: &str| location.split_once(':').map(|(scheme, _)| scheme.to_owned());
+    let scheme = |location: &str| {
+        location
+            .split_once(':')
+            .map(|(scheme, _)| scheme.to_owned())
+    };
     match (scheme(a), scheme(b)) {
         (Some(a), Some(b)) => a == b || a == "file" || b == "file",
         _ => false,
@@ -126,7 +130,11 @@ mod tests {
         ];
         for (folder, location, expected) in cases {
             let folder = Url::parse(folder).expect("url");
-            assert_eq!(is_elsewhere(&folder, location), expected, "{folder} {location}");
+            assert_eq!(
+                is_elsewhere(&folder, location),
+                expected,
+                "{folder} {location}"
+            );
         }
     }
 }

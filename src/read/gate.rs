@@ -64,9 +64,21 @@ mod tests {
         let time = DataType::Time64(TimeUnit::Nanosecond);
         for (left, right, expected) in [
             (column("i", 0), lit(1_i64), true),
-            (Arc::new(NegativeExpr::new(column("i", 0))) as _, lit(1_i64), false),
-            (cast(DataType::Date32), lit(ScalarValue::Date32(Some(0))), true),
-            (cast(time.clone()), lit(ScalarValue::Time64Nanosecond(Some(0))), false),
+            (
+                Arc::new(NegativeExpr::new(column("i", 0))) as _,
+                lit(1_i64),
+                false,
+            ),
+            (
+                cast(DataType::Date32),
+                lit(ScalarValue::Date32(Some(0))),
+                true,
+            ),
+            (
+                cast(time.clone()),
+                lit(ScalarValue::Time64Nanosecond(Some(0))),
+                false,
+            ),
             (
                 Arc::new(TryCastExpr::new(column("t", 1), DataType::Date32)) as _,
                 lit(ScalarValue::Date32(Some(0))),

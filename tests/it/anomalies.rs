@@ -202,7 +202,10 @@ async fn next_key_by_maximum_is_given_out_once() {
         inserts: &["VALUES (1, 0)"],
         loser: "INSERT INTO t VALUES (2, 7)",
         winner: next,
-        expected: [(None, &["1|0", "2|0", "2|7"]), (None, &["1|0", "2|0", "2|7"])],
+        expected: [
+            (None, &["1|0", "2|0", "2|7"]),
+            (None, &["1|0", "2|0", "2|7"]),
+        ],
     }
     .run("plain against maximum")
     .await;
@@ -238,12 +241,20 @@ async fn whole_table_changes_meet_every_other_change() {
             &["2|2"],
             [DELETE_READ, DELETE_READ],
         ),
-        ("TRUNCATE", "TRUNCATE TABLE t", &[], [DELETE_READ, DELETE_READ]),
+        (
+            "TRUNCATE",
+            "TRUNCATE TABLE t",
+            &[],
+            [DELETE_READ, DELETE_READ],
+        ),
     ];
     // The loser, and its rows, before which a plain INSERT may be put last.
     let losers: [(&str, &[&str]); 5] = [
         ("INSERT OVERWRITE t VALUES (9, 9)", &["9|9"]),
-        ("INSERT OVERWRITE t SELECT id + 8, x + 8 FROM t WHERE id = 1", &["9|9"]),
+        (
+            "INSERT OVERWRITE t SELECT id + 8, x + 8 FROM t WHERE id = 1",
+            &["9|9"],
+        ),
         ("TRUNCATE TABLE t", &[]),
         ("DELETE FROM t", &[]),
         ("UPDATE t SET x = 9", &["1|9", "2|9"]),
@@ -328,7 +339,11 @@ async fn table_under_other_names_is_one_table() {
         ] {
             run(&table.ctx, "DROP TABLE IF EXISTS other").await;
             open(&table.ctx, "other", &location).await;
-            run(&table.ctx, "CREATE OR REPLACE VIEW v AS SELECT * FROM other").await;
+            run(
+                &table.ctx,
+                "CREATE OR REPLACE VIEW v AS SELECT * FROM other",
+            )
+            .await;
             let losers = [
                 "INSERT INTO t SELECT max(id) + 1, 0 FROM other",
                 "INSERT INTO other SELECT max(id) + 1, 0 FROM t",
@@ -419,9 +434,15 @@ async fn rows_of_another_table_are_not_held_against_the_statement() {
         let table = table(level, &["VALUES (1, 1)", "VALUES (2, 2)"]).await;
         let other = table_other(&table, level).await;
         for (text, count) in [
-            ("DELETE FROM t WHERE id IN (SELECT id FROM s WHERE y = 10)", 1),
+            (
+                "DELETE FROM t WHERE id IN (SELECT id FROM s WHERE y = 10)",
+                1,
+            ),
             ("UPDATE t SET x = (SELECT max(y) FROM s) WHERE id = 2", 1),
-            ("INSERT INTO t SELECT s.id + 10, s.y FROM s JOIN t ON t.id = s.id", 1),
+            (
+                "INSERT INTO t SELECT s.id + 10, s.y FROM s JOIN t ON t.id = s.id",
+                1,
+            ),
             ("INSERT INTO t SELECT id + 20, y FROM s", 2),
         ] {
             let loser = table.plan(text).await;

@@ -15,4 +15,5 @@ mod deltalake_winners;
 mod layering;
 mod original_feature;
 mod scenarios;
+mod soundness;
 mod support;

@@ -18,7 +18,8 @@ async fn thousand() -> Table {
     Table::numbers(10, 100, "OPTIONS ('delta.isolationLevel' 'Serializable')").await
 }
 
-const APPEND: &str = "INSERT INTO t SELECT value AS id, value AS x FROM generate_series(1000, 1099)";
+const APPEND: &str =
+    "INSERT INTO t SELECT value AS id, value AS x FROM generate_series(1000, 1099)";
 
 #[tokio::test]
 async fn delete_against_disjoint_append_commits_both() {
@@ -75,7 +76,11 @@ async fn delete_against_disjoint_append_needs_the_statistics_of_its_own_term() {
             false,
         ),
         ("null", Box::new(|add| add["stats"] = Value::Null), false),
-        ("empty text", Box::new(|add| add["stats"] = json!("")), false),
+        (
+            "empty text",
+            Box::new(|add| add["stats"] = json!("")),
+            false,
+        ),
         (
             "malformed",
             Box::new(|add| {
@@ -149,9 +154,19 @@ async fn partitioned_table_skips_by_partition_and_by_column() {
     // Name, winner's rows, expected conflict with skipping, without.
     let append = Some(ConflictKind::ConcurrentAppend);
     let cases = [
-        ("same partition, other ids", "(1, 500), (1, 900)", None, append),
+        (
+            "same partition, other ids",
+            "(1, 500), (1, 900)",
+            None,
+            append,
+        ),
         ("other partition, same ids", "(2, 10), (2, 40)", None, None),
-        ("same partition, same ids", "(1, 40), (1, 900)", append, append),
+        (
+            "same partition, same ids",
+            "(1, 40), (1, 900)",
+            append,
+            append,
+        ),
         ("partition NULL", "(NULL, 10)", None, None),
     ];
     for (name, rows, skipping, plain) in cases {

@@ -111,7 +111,12 @@ async fn blind_append_is_left_out_only_under_write_serializable() {
         let version = table.version().await;
         assert_eq!(table.commit_info(version)["isBlindAppend"], json!(true));
         table.change_log_entry(version, blind(value.clone()));
-        check(planned, expected, &format!("{level}, {value}, from {first}")).await;
+        check(
+            planned,
+            expected,
+            &format!("{level}, {value}, from {first}"),
+        )
+        .await;
         if expected.is_none() {
             // The winner's rows stay, whichever order it counts as.
             assert_eq!(
@@ -139,8 +144,16 @@ async fn absent_isolation_level_is_write_serializable() {
 async fn new_images_of_an_update_decide() {
     let loser = "DELETE FROM t WHERE x > 900";
     let cases = [
-        ("values stay outside", "UPDATE t SET x = 500 WHERE id = 5", None),
-        ("a value flips into the range", "UPDATE t SET x = 5000 WHERE id = 5", APPEND),
+        (
+            "values stay outside",
+            "UPDATE t SET x = 500 WHERE id = 5",
+            None,
+        ),
+        (
+            "a value flips into the range",
+            "UPDATE t SET x = 5000 WHERE id = 5",
+            APPEND,
+        ),
         (
             "a whole file flips into the range",
             "UPDATE t SET x = x + 2000 WHERE id < 200",
@@ -195,7 +208,11 @@ async fn partition_value_of_the_winner_skips_only_where_it_is_read() {
         ("empty is null", json!({"p": ""}), None),
         ("missing", json!({}), APPEND),
         ("unreadable", json!({"p": "one"}), APPEND),
-        ("Hive's name for null", json!({"p": "__HIVE_DEFAULT_PARTITION__"}), APPEND),
+        (
+            "Hive's name for null",
+            json!({"p": "__HIVE_DEFAULT_PARTITION__"}),
+            APPEND,
+        ),
     ];
     for (name, values, expected) in cases {
         let table = Table::create(
@@ -226,7 +243,11 @@ async fn null_counts_decide_about_null_tests() {
         ("x > 5 OR x IS NULL", [APPEND, APPEND, APPEND]),
         ("coalesce(x, 1) = 1", [APPEND, APPEND, APPEND]),
     ];
-    let winners = ["(900, NULL), (901, NULL)", "(900, 7)", "(900, NULL), (901, 7)"];
+    let winners = [
+        "(900, NULL), (901, NULL)",
+        "(900, 7)",
+        "(900, NULL), (901, 7)",
+    ];
     for (condition, expected) in cases {
         for (winner, expected) in winners.into_iter().zip(expected) {
             let table = Table::create(
@@ -235,7 +256,9 @@ async fn null_counts_decide_about_null_tests() {
                 &["VALUES (1, 1), (2, NULL), (3, 7)"],
             )
             .await;
-            let planned = table.plan(&format!("DELETE FROM t WHERE {condition}")).await;
+            let planned = table
+                .plan(&format!("DELETE FROM t WHERE {condition}"))
+                .await;
             table.run(&format!("INSERT INTO t VALUES {winner}")).await;
             let name = format!("{condition} against {winner}");
             // Whatever the file may hold is an upper bound of what it holds.
@@ -387,7 +410,11 @@ impl Hand {
             options: CommitOptions::default(),
         };
         let handle = self.table.handle();
-        match transaction.commit(handle.log_store()).await.expect("an outcome") {
+        match transaction
+            .commit(handle.log_store())
+            .await
+            .expect("an outcome")
+        {
             CommitOutcome::Committed { version, .. } => Ok(version),
             CommitOutcome::Conflicted { verdict, .. } => Err(verdict),
         }
@@ -405,7 +432,13 @@ impl Hand {
         Read {
             scope: ReadScope::WholeTable,
             version: self.snapshot.version,
-            files: Arc::new(self.snapshot.files.iter().map(|add| add.path.clone()).collect()),
+            files: Arc::new(
+                self.snapshot
+                    .files
+                    .iter()
+                    .map(|add| add.path.clone())
+                    .collect(),
+            ),
         }
     }
 }
@@ -423,11 +456,36 @@ async fn compaction_as_the_loser_minds_only_its_own_files() {
     // Name, winner, an application transaction along with it, expected.
     let cases: [(&str, &str, bool, Option<ConflictKind>); 6] = [
         ("append", "INSERT INTO t VALUES (0, 0)", false, None),
-        ("append, with txn", "INSERT INTO t VALUES (0, 0)", true, APPEND),
-        ("DELETE in an input", "DELETE FROM t WHERE id = 0", false, DELETE_READ),
-        ("DELETE of an input", "DELETE FROM t WHERE id < 200", false, DELETE_READ),
-        ("DELETE elsewhere", "DELETE FROM t WHERE id = 900", false, None),
-        ("UPDATE elsewhere", "UPDATE t SET x = 0 WHERE id = 900", false, None),
+        (
+            "append, with txn",
+            "INSERT INTO t VALUES (0, 0)",
+            true,
+            APPEND,
+        ),
+        (
+            "DELETE in an input",
+            "DELETE FROM t WHERE id = 0",
+            false,
+            DELETE_READ,
+        ),
+        (
+            "DELETE of an input",
+            "DELETE FROM t WHERE id < 200",
+            false,
+            DELETE_READ,
+        ),
+        (
+            "DELETE elsewhere",
+            "DELETE FROM t WHERE id = 900",
+            false,
+            None,
+        ),
+        (
+            "UPDATE elsewhere",
+            "UPDATE t SET x = 0 WHERE id = 900",
+            false,
+            None,
+        ),
     ];
     for (name, winner, with_txn, expected) in cases {
         let hand = Hand::new("Serializable").await;
@@ -436,7 +494,11 @@ async fn compaction_as_the_loser_minds_only_its_own_files() {
         if with_txn {
             actions.transactions.push(txn());
         }
-        assert_eq!(kind(&hand.commit(actions, vec![]).await), expected, "{name}");
+        assert_eq!(
+            kind(&hand.commit(actions, vec![]).await),
+            expected,
+            "{name}"
+        );
     }
     let cases = [
         ("compaction of other files", [600, 800], None),
@@ -465,7 +527,9 @@ async fn metadata_changer_minds_blind_appends() {
         let hand = Hand::new("WriteSerializable").await;
         hand.table.run(&append(0, 10)).await;
         let mut metadata = hand.snapshot.metadata.clone();
-        metadata.configuration.insert("user.key".into(), "value".into());
+        metadata
+            .configuration
+            .insert("user.key".into(), "value".into());
         let actions = Actions {
             adds: vec![Hand::add("new.parquet", true)],
             metadata: changes_metadata.then_some(metadata),
@@ -488,7 +552,9 @@ async fn transaction_without_changes_commits_whatever_others_did() {
     assert_eq!(hand.table.version().await, version);
 
     let table = thousand("Serializable").await;
-    let query = table.plan("SELECT count(*), sum(x) FROM t WHERE id < 50").await;
+    let query = table
+        .plan("SELECT count(*), sum(x) FROM t WHERE id < 50")
+        .await;
     table.run(&append(0, 10)).await;
     assert_eq!(text_rows(&query.run().await.expect("a query")), ["50|1225"]);
 }
@@ -546,9 +612,10 @@ async fn metadata_change_aborts_every_statement_before_files_are_looked_at() {
             |m| {
                 let text = m["schemaString"].as_str().expect("schema").to_owned();
                 let mut schema: Value = serde_json::from_str(&text).expect("json");
-                schema["fields"].as_array_mut().expect("fields").push(
-                    json!({"name": "y", "type": "long", "nullable": true, "metadata": {}}),
-                );
+                schema["fields"]
+                    .as_array_mut()
+                    .expect("fields")
+                    .push(json!({"name": "y", "type": "long", "nullable": true, "metadata": {}}));
                 m["schemaString"] = json!(schema.to_string());
             },
             METADATA,
@@ -631,11 +698,13 @@ async fn files_added_after_deletion_vectors_were_enabled_are_still_judged() {
             ])
             .await;
         table
-            .put_entry(&[json!({"add": {"path": "hand-made.parquet", "partitionValues": {},
+            .put_entry(&[
+                json!({"add": {"path": "hand-made.parquet", "partitionValues": {},
                 "size": 1, "modificationTime": 0, "dataChange": true,
                 "stats": json!({"numRecords": 2, "minValues": {"id": low},
                     "maxValues": {"id": high}, "nullCount": {"id": 0}, "tightBounds": false})
-                    .to_string()}})])
+                    .to_string()}}),
+            ])
             .await;
         check(planned, expected, &format!("{low} to {high}")).await;
     }
@@ -650,22 +719,34 @@ async fn protocol_change_aborts_unless_it_is_harmless() {
     let cases = [
         (
             "deletion vectors",
-            features(&["deletionVectors"], &["deletionVectors", "appendOnly", "invariants"]),
+            features(
+                &["deletionVectors"],
+                &["deletionVectors", "appendOnly", "invariants"],
+            ),
             None,
         ),
         (
             "checkpoints of the second form",
-            features(&["v2Checkpoint"], &["v2Checkpoint", "appendOnly", "invariants"]),
+            features(
+                &["v2Checkpoint"],
+                &["v2Checkpoint", "appendOnly", "invariants"],
+            ),
             None,
         ),
         (
             "row tracking",
-            features(&[], &["rowTracking", "domainMetadata", "appendOnly", "invariants"]),
+            features(
+                &[],
+                &["rowTracking", "domainMetadata", "appendOnly", "invariants"],
+            ),
             PROTOCOL,
         ),
         (
             "column mapping",
-            features(&["columnMapping"], &["columnMapping", "appendOnly", "invariants"]),
+            features(
+                &["columnMapping"],
+                &["columnMapping", "appendOnly", "invariants"],
+            ),
             PROTOCOL,
         ),
         (
@@ -758,7 +839,11 @@ async fn winner_that_cannot_be_read_is_never_taken_for_no_conflict() {
         .expect("write");
         let error = planned.run().await.expect_err(name);
         let error = delta_disjoint::Error::find(&error).expect("ours");
-        assert_eq!(error.kind(), delta_disjoint::ErrorKind::Unavailable, "{name}");
+        assert_eq!(
+            error.kind(),
+            delta_disjoint::ErrorKind::Unavailable,
+            "{name}"
+        );
         assert!(
             error.message().contains(&format!("version {version}")),
             "{name}: {error}"

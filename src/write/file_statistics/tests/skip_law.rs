@@ -337,7 +337,10 @@ fn any_row_passes(condition: &Expr, rows: &RecordBatch) -> bool {
         return false;
     };
     let passed = passed.into_array(rows.num_rows()).expect("array");
-    passed.as_boolean().iter().any(|passes| passes == Some(true))
+    passed
+        .as_boolean()
+        .iter()
+        .any(|passes| passes == Some(true))
 }
 
 fn add_of(file: &File, rows: &RecordBatch) -> Add {
@@ -387,7 +390,8 @@ fn foreign(data: &RecordBatch, writer: Writer) -> String {
             .map(|row| ScalarValue::try_from_array(column, row).expect("value"))
             .filter(|value| !value.is_null())
             .collect();
-        let nan = |value: &ScalarValue| matches!(value, ScalarValue::Float32(Some(v)) if v.is_nan());
+        let nan =
+            |value: &ScalarValue| matches!(value, ScalarValue::Float32(Some(v)) if v.is_nan());
         let numbers = || values.iter().filter(|value| !nan(value));
         let order = |a: &&ScalarValue, b: &&ScalarValue| a.partial_cmp(b).expect("ordered");
         let (least, mut greatest) = (numbers().min_by(order), numbers().max_by(order));
@@ -524,7 +528,10 @@ fn statistics_of_every_writer_do_skip() {
         (col("q").not_eq(lit("a")), None),
         (col("r").gt(lit(micros(1, Some("UTC")))), None),
         (col("d").gt(lit(ScalarValue::Date32(Some(0)))), None),
-        (col("t").gt(lit(micros(946_684_800_001_000, Some("UTC")))), None),
+        (
+            col("t").gt(lit(micros(946_684_800_001_000, Some("UTC")))),
+            None,
+        ),
         (col("n").gt(lit(micros(946_684_800_001_000, None))), None),
         (col("m").gt(lit(int(1, 9))), None),
         (col("w").gt(lit(int(1, 20))), Some(Writer::Deltalake)),
