@@ -7,7 +7,8 @@ use datafusion::common::Result as DFResult;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, Delete, FromTable, Statement, TableFactor, Update, Visit, Visitor,
+    AssignmentTarget, Delete, FromTable, ObjectNamePart, Statement, TableFactor, Update, Visit,
+    Visitor,
 };
 
 use crate::error::{Error, Result};
@@ -15,11 +16,16 @@ use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
 ///
-/// This is `ctx.sql(text)` with two differences. Statements are refused of which DataFusion's planner
-/// drops a part without a word: `SET` targets with a dot or named twice, the alias of a DELETE,
-/// and what may stand behind a table's name (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and
-/// the like). So are transactions of several statements, which are not there yet. Tables whose columns were changed by another process are looked at
-/// again first. Queries and changes run when the returned frame is collected; DDL runs at once.
+/// This is `ctx.sql(text)` with these differences:
+///
+/// - Statements are refused of which DataFusion's planner drops a part without a word: `SET` targets
+///   with a dot or named twice, the alias of a DELETE, and what may stand behind a table's name
+///   (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and the like).
+/// - Transactions of several statements are refused; they are not there yet.
+/// - `SET` targets without quotes fold to lower case, as all other names do.
+/// - Tables whose columns were changed by another process are looked at again first.
+///
+/// Queries and changes run when the returned frame is collected; DDL runs at once.
 ///
 /// # Errors
 ///
@@ -40,8 +46,16 @@ use crate::read::provider::DisjointTableProvider;
 pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     let state = ctx.state();
     let dialect = state.config().options().sql_parser.dialect;
-    let statement = state.sql_to_statement(text, &dialect)?;
+    let mut statement = state.sql_to_statement(text, &dialect)?;
     check(&statement)?;
+    if state
+        .config()
+        .options()
+        .sql_parser
+        .enable_ident_normalization
+    {
+        fold_set_names(&mut statement);
+    }
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {
             // The planner says what is wrong with the name, where something is.
@@ -147,6 +161,37 @@ fn dropped_part(table: &TableFactor) -> Option<(String, &'static str)> {
     }
 }
 
+/// Names without quotes fold to lower case; DataFusion forgets it for `SET` targets only.
+fn fold_set_names(statement: &mut DFStatement) {
+    match statement {
+        DFStatement::Statement(statement) => fold_set_names_of_sql(statement),
+        DFStatement::Explain(explain) => fold_set_names(&mut explain.statement),
+        _ => {}
+    }
+}
+
+fn fold_set_names_of_sql(statement: &mut Statement) {
+    match statement {
+        Statement::Explain { statement, .. } | Statement::Prepare { statement, .. } => {
+            fold_set_names_of_sql(statement);
+        }
+        Statement::Update(update) => {
+            for assignment in &mut update.assignments {
+                if let AssignmentTarget::ColumnName(name) = &mut assignment.target {
+                    for part in &mut name.0 {
+                        if let ObjectNamePart::Identifier(name) = part
+                            && name.quote_style.is_none()
+                        {
+                            name.value = name.value.to_ascii_lowercase();
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// DataFusion drops the alias: where WHERE uses it, it means something else or nothing.
 fn check_delete(delete: &Delete) -> Result<()> {
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
@@ -182,7 +227,13 @@ fn check_update(update: &Update) -> Result<()> {
                      name in front; set a struct column as a whole"
                 )));
             }
-            if !seen.insert(name.to_string().to_lowercase()) {
+            // The name itself: with and without quotes it is the same column.
+            let column = name
+                .0
+                .last()
+                .and_then(ObjectNamePart::as_ident)
+                .map(|ident| ident.value.to_lowercase());
+            if !seen.insert(column) {
                 return Err(Error::invalid(format!("SET names the column {name} twice")));
             }
         }

@@ -1,13 +1,34 @@
 //! DELETE removes exactly the rows for which WHERE is true.
 
 use crate::support::Table;
-use crate::where_cases::{ROWS, WHERE, fresh, template, untouched};
+use crate::where_cases::{
+    CONDITIONS, Case, OWN_SUBQUERIES, ROWS, SUBQUERIES, fresh, template, untouched,
+};
 
 #[tokio::test]
-async fn delete_removes_the_rows_that_where_is_true_for() {
+async fn delete_by_conditions_removes_the_rows_they_are_true_for() {
+    check_all(&CONDITIONS[..CONDITIONS.len() / 2]).await;
+}
+
+#[tokio::test]
+async fn delete_by_more_conditions_removes_the_rows_they_are_true_for() {
+    check_all(&CONDITIONS[CONDITIONS.len() / 2..]).await;
+}
+
+#[tokio::test]
+async fn delete_by_subqueries_removes_the_rows_they_are_true_for() {
+    check_all(SUBQUERIES).await;
+}
+
+#[tokio::test]
+async fn delete_by_subqueries_over_the_target_removes_the_rows_they_are_true_for() {
+    check_all(OWN_SUBQUERIES).await;
+}
+
+async fn check_all(cases: &[Case]) {
     let template = template().await;
     let mut wrong = Vec::new();
-    for (condition, ids) in WHERE {
+    for (condition, ids) in cases {
         let table = fresh(&template, condition).await;
         let (version, live) = table.log();
         let count = match crate::support::try_run(&table.ctx, &format!("DELETE FROM t {condition}"))

@@ -182,83 +182,71 @@ async fn insert_that_fails_leaves_nothing_behind() {
     }
 }
 
+/// Types and some of their values, as text to cast.
+const TYPES: &[(&str, &[&str])] = &[
+    ("TINYINT", &["-128", "127", "0"]),
+    ("SMALLINT", &["-32768", "32767"]),
+    ("INT", &["-2147483648", "2147483647"]),
+    (
+        "BIGINT",
+        &[
+            "-9223372036854775808",
+            "9223372036854775807",
+            "9007199254740993",
+        ],
+    ),
+    ("BOOLEAN", &["true", "false"]),
+    ("VARCHAR", &["''", "'é🌼'", "'a''b'", "'x\\y\n'"]),
+    ("DATE", &["'0001-01-01'", "'9999-12-31'", "'1582-10-10'"]),
+    (
+        "TIMESTAMP",
+        &[
+            "'1969-12-31T23:59:59.999999'",
+            "'2024-02-29T12:00:00.000001'",
+        ],
+    ),
+    (
+        "TIMESTAMP WITH TIME ZONE",
+        &[
+            "'1850-01-01T00:00:00Z'",
+            "'2024-02-29T12:00:00.000001+02:00'",
+        ],
+    ),
+    (
+        "DECIMAL(38, 10)",
+        &[
+            "'9999999999999999999999999999.9999999999'",
+            "'-0.0000000001'",
+            "'0.1000000001'",
+        ],
+    ),
+    (
+        "DECIMAL(38, 0)",
+        &[
+            "'99999999999999999999999999999999999999'",
+            "'9223372036854775808'",
+        ],
+    ),
+    ("DECIMAL(5, 2)", &["'-999.99'", "'0.01'"]),
+    (
+        "DOUBLE",
+        &["'NaN'", "'-0.0'", "'inf'", "'-inf'", "'0.1'", "'5e-324'"],
+    ),
+    ("FLOAT", &["'NaN'", "'-0.0'", "'inf'", "'0.1'", "'1e-45'"]),
+    ("BYTEA", &["X'00ff80'", "X''"]),
+];
+
 /// Every type, through INSERT, the copying of an UPDATE of another column, and an UPDATE from
 /// another row.
 #[tokio::test]
 async fn values_of_every_type_survive_insert_and_update() {
-    let types: &[(&str, &str, &[&str])] = &[
-        ("TINYINT", "TINYINT", &["-128", "127", "0"]),
-        ("SMALLINT", "SMALLINT", &["-32768", "32767"]),
-        ("INT", "INT", &["-2147483648", "2147483647"]),
-        (
-            "BIGINT",
-            "BIGINT",
-            &[
-                "-9223372036854775808",
-                "9223372036854775807",
-                "9007199254740993",
-            ],
-        ),
-        ("BOOLEAN", "BOOLEAN", &["true", "false"]),
-        ("VARCHAR", "VARCHAR", &["''", "'é🌼'", "'a''b'", "'x\\y\n'"]),
-        (
-            "DATE",
-            "DATE",
-            &["'0001-01-01'", "'9999-12-31'", "'1582-10-10'"],
-        ),
-        (
-            "TIMESTAMP",
-            "TIMESTAMP",
-            &[
-                "'1969-12-31T23:59:59.999999'",
-                "'2024-02-29T12:00:00.000001'",
-            ],
-        ),
-        (
-            "TIMESTAMP WITH TIME ZONE",
-            "TIMESTAMP WITH TIME ZONE",
-            &[
-                "'1850-01-01T00:00:00Z'",
-                "'2024-02-29T12:00:00.000001+02:00'",
-            ],
-        ),
-        (
-            "DECIMAL(38, 10)",
-            "DECIMAL(38, 10)",
-            &[
-                "'9999999999999999999999999999.9999999999'",
-                "'-0.0000000001'",
-                "'0.1000000001'",
-            ],
-        ),
-        (
-            "DECIMAL(38, 0)",
-            "DECIMAL(38, 0)",
-            &[
-                "'99999999999999999999999999999999999999'",
-                "'9223372036854775808'",
-            ],
-        ),
-        ("DECIMAL(5, 2)", "DECIMAL(5, 2)", &["'-999.99'", "'0.01'"]),
-        (
-            "DOUBLE",
-            "DOUBLE",
-            &["'NaN'", "'-0.0'", "'inf'", "'-inf'", "'0.1'", "'5e-324'"],
-        ),
-        (
-            "FLOAT",
-            "FLOAT",
-            &["'NaN'", "'-0.0'", "'inf'", "'0.1'", "'1e-45'"],
-        ),
-        ("BYTEA", "BYTEA", &["X'00ff80'", "X''"]),
-    ];
-    for (declared, cast, values) in types {
+    for (declared, values) in TYPES {
         let table = Table::create(&format!("id BIGINT, v {declared}, y BIGINT"), "", &[]).await;
         let values: Vec<String> = values
             .iter()
             .chain(&["NULL"])
             .enumerate()
-            .map(|(id, value)| format!("({id}, CAST({value} AS {cast}), 0)"))
+            .map(|(id, value)| format!("({id}, CAST({value} AS {declared}), 0)"))
             .collect();
         let values = values.join(", ");
         let expected = table
@@ -306,6 +294,116 @@ async fn values_of_every_type_survive_insert_and_update() {
             .await;
         assert_eq!(found, [(count - 1).to_string()], "{declared}");
     }
+}
+
+#[tokio::test]
+async fn partition_values_of_every_type_survive_insert_update_and_delete() {
+    for (declared, values) in TYPES {
+        let table = Table::create(
+            &format!("id BIGINT, v {declared}, y BIGINT"),
+            "PARTITIONED BY (v)",
+            &[],
+        )
+        .await;
+        // Delta has no empty partition value.
+        let values: Vec<&str> = values
+            .iter()
+            .filter(|value| !matches!(**value, "''" | "X''"))
+            .copied()
+            .chain(["NULL"])
+            .collect();
+        let rows: Vec<String> = values
+            .iter()
+            .enumerate()
+            .map(|(id, value)| format!("({id}, CAST({value} AS {declared}), 0)"))
+            .collect();
+        let rows = rows.join(", ");
+        let expected = table
+            .rows(&format!(
+                "SELECT * FROM (VALUES {rows}) AS v(id, v, y) ORDER BY id"
+            ))
+            .await;
+        table.run(&format!("INSERT INTO t VALUES {rows}")).await;
+        assert_eq!(
+            table.rows("SELECT * FROM t ORDER BY id").await,
+            expected,
+            "{declared}"
+        );
+        let other = table.other_session().await;
+        table.run("UPDATE t SET y = 1").await;
+        assert_eq!(
+            crate::support::rows(&other, "SELECT id, v, 0 FROM t ORDER BY id").await,
+            expected,
+            "{declared}"
+        );
+        for (id, value) in values.iter().enumerate() {
+            let condition = match *value {
+                "NULL" => "v IS NULL".to_owned(),
+                value => format!("v = CAST({value} AS {declared})"),
+            };
+            assert_eq!(
+                table
+                    .rows(&format!("SELECT id FROM t WHERE {condition}"))
+                    .await,
+                [id.to_string()],
+                "{declared}: {condition}"
+            );
+            assert_eq!(
+                table
+                    .count(&format!("DELETE FROM t WHERE {condition}"))
+                    .await,
+                1,
+                "{declared}: {condition}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn frame_written_to_the_table_is_cast_to_its_columns() {
+    use datafusion::dataframe::DataFrameWriteOptions;
+    use datafusion::logical_expr::dml::InsertOp;
+
+    let table = Table::create("id BIGINT, s VARCHAR, x INT", "", &[]).await;
+    let write = async |query: &str, op: InsertOp| {
+        let options = DataFrameWriteOptions::new().with_insert_operation(op);
+        table
+            .ctx
+            .sql(query)
+            .await
+            .expect("planned")
+            .write_table("t", options)
+            .await
+    };
+    let narrow =
+        "SELECT CAST(1 AS INT) AS id, arrow_cast('a', 'Utf8View') AS s, CAST(2 AS BIGINT) AS x";
+    write(narrow, InsertOp::Append).await.expect("written");
+    write(
+        "SELECT 2 AS id, 'b' AS s, CAST(NULL AS INT) AS x",
+        InsertOp::Append,
+    )
+    .await
+    .expect("written");
+    assert_eq!(
+        table.rows("SELECT * FROM t ORDER BY id").await,
+        ["1|a|2", "2|b|NULL"]
+    );
+    write(narrow, InsertOp::Overwrite).await.expect("written");
+    assert_eq!(table.rows("SELECT * FROM t").await, ["1|a|2"]);
+    let before = table.log();
+    for query in [
+        "SELECT 1 AS id, 'a' AS s",
+        "SELECT 1 AS id, 2 AS x, 'a' AS s",
+    ] {
+        let error = write(query, InsertOp::Append).await.expect_err(query);
+        assert_eq!(
+            kind_of(&error),
+            Some(ErrorKind::Invalid),
+            "{query}: {error}"
+        );
+        assert!(error.to_string().contains("(id, s, x)"), "{query}: {error}");
+    }
+    assert_eq!(table.log(), before);
 }
 
 #[tokio::test]

@@ -33,10 +33,6 @@ async fn statements_that_are_not_supported_are_refused_by_name() {
         ("DELETE FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
         ("UPDATE t TABLESAMPLE (10 PERCENT) SET x = 1", "TABLESAMPLE"),
         (
-            "SELECT * FROM t FOR SYSTEM_TIME AS OF '2020-01-01'",
-            "version",
-        ),
-        (
             "INSERT INTO t SELECT * FROM s TABLESAMPLE (10 ROWS)",
             "TABLESAMPLE",
         ),
@@ -47,6 +43,7 @@ async fn statements_that_are_not_supported_are_refused_by_name() {
         ("UPDATE t SET s.x = 1", "s.x"),
         ("UPDATE t SET x = 1, x = 2", "x twice"),
         ("UPDATE t SET x = 1, X = 2", "twice"),
+        ("UPDATE t SET x = 1, \"x\" = 2", "twice"),
         ("EXPLAIN UPDATE t SET t.x = 1", "t.x"),
         ("EXPLAIN ANALYZE UPDATE t SET x = 1, x = 2", "x twice"),
         ("EXPLAIN VERBOSE UPDATE t SET s.x = 1", "s.x"),
@@ -70,7 +67,7 @@ async fn statements_that_are_not_supported_are_refused_by_name() {
         ("ROLLBACK", "ROLLBACK"),
         ("SAVEPOINT a", "SAVEPOINT"),
         ("RELEASE SAVEPOINT a", "RELEASE"),
-        ("END", "COMMIT"),
+        ("END", "END"),
     ];
     let (table, _other) = two_tables().await;
     for (statement, names) in ours {
@@ -83,6 +80,33 @@ async fn statements_that_are_not_supported_are_refused_by_name() {
             "{statement}: {error}"
         );
         assert!(error.to_string().contains(names), "{statement}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn time_travel_is_refused_instead_of_dropped() {
+    let (table, _other) = two_tables().await;
+    table
+        .run("SET datafusion.sql_parser.dialect = 'databricks'")
+        .await;
+    for statement in [
+        "SELECT * FROM t VERSION AS OF 1",
+        "SELECT * FROM (SELECT id FROM t TIMESTAMP AS OF '2020-01-01')",
+        "INSERT INTO t SELECT * FROM s WHERE id IN (SELECT id FROM t VERSION AS OF 1)",
+        "CREATE VIEW v AS SELECT * FROM t VERSION AS OF 1",
+        "PREPARE p AS SELECT * FROM t VERSION AS OF 1",
+        "COPY (SELECT * FROM t VERSION AS OF 1) TO '/tmp/never.parquet'",
+    ] {
+        let error = table.refused(statement).await;
+        assert_eq!(
+            kind_of(&error),
+            Some(ErrorKind::Unsupported),
+            "{statement}: {error}"
+        );
+        assert!(
+            error.to_string().contains("time travel"),
+            "{statement}: {error}"
+        );
     }
 }
 
@@ -130,7 +154,7 @@ async fn statements_that_datafusion_refuses_leave_the_table_as_it_was() {
         ("DELETE FROM t WHERE nothing = 1", "nothing"),
         ("UPDATE t SET (id, x) = (1, 2)", "Tuples"),
         ("TRUNCATE TABLE t, s", "multiple"),
-        ("DELETE FROM t; DELETE FROM t", "multiple"),
+        ("DELETE FROM t; DELETE FROM t", "single SQL statement"),
     ] {
         let error = table.refused(statement).await;
         let root = error.find_root().to_string();
@@ -283,6 +307,79 @@ async fn plan_executed_twice_is_refused_the_second_time() {
     assert_eq!(kind_of(&error), Some(ErrorKind::Invalid), "{error}");
     assert!(error.to_string().contains("has run already"), "{error}");
     assert_eq!((table.log(), table.data_files_on_disk()), before);
+}
+
+#[tokio::test]
+async fn prepared_statements_that_are_not_supported_are_refused_when_executed() {
+    let (table, _other) = two_tables().await;
+    for (number, (statement, names)) in [
+        ("DELETE FROM t LIMIT 1", "LIMIT"),
+        ("DELETE FROM t WHERE id > 2 LIMIT 1", "LIMIT"),
+        ("UPDATE t JOIN s ON t.id = s.id SET x = 1", "join"),
+        (
+            "UPDATE t LEFT JOIN s ON t.id = s.id SET x = 1 WHERE s.id = 1",
+            "join",
+        ),
+        ("UPDATE t CROSS JOIN s SET x = s.id", "join"),
+        ("REPLACE INTO t VALUES (1, 1)", "REPLACE INTO"),
+        (
+            "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE",
+            "MERGE",
+        ),
+    ]
+    .iter()
+    .enumerate()
+    {
+        table
+            .run(&format!("PREPARE p{number} AS {statement}"))
+            .await;
+        let error = table.refused(&format!("EXECUTE p{number}")).await;
+        assert_eq!(
+            kind_of(&error),
+            Some(ErrorKind::Unsupported),
+            "{statement}: {error}"
+        );
+        assert!(error.to_string().contains(names), "{statement}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn views_and_tables_in_memory_are_not_changed_as_if_they_were_the_table() {
+    let table = Table::numbers(1, 3, "").await;
+    table
+        .run("CREATE VIEW v AS SELECT * FROM t WHERE id = 1")
+        .await;
+    for statement in [
+        "DELETE FROM v",
+        "UPDATE v SET x = 1",
+        "INSERT INTO v VALUES (1, 1)",
+        "TRUNCATE TABLE v",
+    ] {
+        table.refused(statement).await;
+    }
+}
+
+#[tokio::test]
+async fn column_that_bears_the_name_of_a_position_is_refused() {
+    let table = Table::create(
+        "id BIGINT, __delta_disjoint_row BIGINT",
+        "",
+        &["VALUES (1, 2)"],
+    )
+    .await;
+    for statement in ["DELETE FROM t WHERE id = 1", "UPDATE t SET id = 2"] {
+        let error = table.refused(statement).await;
+        assert_eq!(
+            kind_of(&error),
+            Some(ErrorKind::Unsupported),
+            "{statement}: {error}"
+        );
+        assert!(
+            error.to_string().contains("__delta_disjoint_row"),
+            "{error}"
+        );
+    }
+    assert_eq!(table.rows("SELECT * FROM t").await, ["1|2"]);
 }
 
 #[tokio::test]

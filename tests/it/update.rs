@@ -1,13 +1,30 @@
 //! UPDATE sets exactly the rows for which WHERE is true, to values of the old row.
 
 use crate::support::{Table, count, try_run};
-use crate::where_cases::{ROWS, WHERE, fresh, template, untouched};
+use crate::where_cases::{
+    CONDITIONS, Case, OWN_SUBQUERIES, ROWS, SUBQUERIES, fresh, template, untouched,
+};
 
 #[tokio::test]
-async fn update_changes_the_rows_that_where_is_true_for() {
+async fn update_by_conditions_changes_the_rows_they_are_true_for() {
+    // The input is filtered as that of DELETE is, which runs all of them.
+    check_all(CONDITIONS.iter().step_by(2)).await;
+}
+
+#[tokio::test]
+async fn update_by_subqueries_changes_the_rows_they_are_true_for() {
+    check_all(SUBQUERIES).await;
+}
+
+#[tokio::test]
+async fn update_by_subqueries_over_the_target_changes_the_rows_they_are_true_for() {
+    check_all(OWN_SUBQUERIES).await;
+}
+
+async fn check_all(cases: impl IntoIterator<Item = &Case>) {
     let template = template().await;
     let mut wrong = Vec::new();
-    for (condition, ids) in WHERE {
+    for (condition, ids) in cases {
         let table = fresh(&template, condition).await;
         let (version, live) = table.log();
         let changed = match try_run(
@@ -299,4 +316,34 @@ async fn statements_one_after_another_see_each_other() {
     );
     assert_eq!(table.count("DELETE FROM t WHERE x = 20").await, 2);
     assert_eq!(table.rows("SELECT count(*) FROM t").await, ["8"]);
+}
+
+#[tokio::test]
+async fn names_fold_to_lower_case_unless_they_are_quoted() {
+    let table = Table::create(
+        "id BIGINT, x BIGINT, \"Up\" BIGINT",
+        "",
+        &["VALUES (1, 1, 1)"],
+    )
+    .await;
+    for statement in [
+        "UPDATE T SET X = 2 WHERE ID = 1",
+        "UPDATE public.t SET x = 3",
+        "UPDATE datafusion.public.t AS A SET x = a.x + 1",
+        "PREPARE upper AS UPDATE t SET X = x + 1",
+        "EXECUTE upper",
+        "UPDATE t SET \"Up\" = \"Up\" + X",
+        "DELETE FROM PUBLIC.T WHERE public.t.id = 2",
+    ] {
+        table.run(statement).await;
+    }
+    assert_eq!(table.rows("SELECT * FROM t").await, ["1|5|6"]);
+    for (statement, names) in [
+        ("UPDATE t SET Up = 1", "up"),
+        ("UPDATE t SET \"X\" = 1", "X"),
+        ("EXPLAIN UPDATE t SET Up = 1", "up"),
+    ] {
+        let error = table.refused(statement).await.to_string();
+        assert!(error.contains(names), "{statement}: {error}");
+    }
 }

@@ -22,8 +22,11 @@ pub const ROWS: [&str; 9] = [
     "9|90|",
 ];
 
-/// `(WHERE …, ids it is true for)`.
-pub const WHERE: &[(&str, &[i64])] = &[
+/// A WHERE clause and the ids it is true for.
+pub type Case = (&'static str, &'static [i64]);
+
+/// Conditions on the row alone.
+pub const CONDITIONS: &[Case] = &[
     ("", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
     ("WHERE true", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
     ("WHERE 1 = 1", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
@@ -74,7 +77,10 @@ pub const WHERE: &[(&str, &[i64])] = &[
     ("WHERE twice_stable(x) > 150", &[8, 9]),
     ("WHERE twice_volatile(x) > 150", &[8, 9]),
     ("WHERE twice_volatile(id) > 4 AND id <= 3", &[3]),
-    // Subqueries over another table, whose ids are 2, 5, 7 and NULL.
+];
+
+/// Subqueries over another table, whose ids are 2, 5, 7 and NULL.
+pub const SUBQUERIES: &[Case] = &[
     ("WHERE id IN (SELECT id FROM o)", &[2, 5, 7]),
     ("WHERE id NOT IN (SELECT id FROM o)", &[]),
     ("WHERE NOT (id IN (SELECT id FROM o))", &[]),
@@ -130,7 +136,10 @@ pub const WHERE: &[(&str, &[i64])] = &[
         "WHERE id IN (SELECT id FROM o UNION ALL SELECT 9)",
         &[2, 5, 7, 9],
     ),
-    // Subqueries over the target itself.
+];
+
+/// Subqueries over the target itself.
+pub const OWN_SUBQUERIES: &[Case] = &[
     ("WHERE id = (SELECT max(id) FROM t)", &[9]),
     ("WHERE x > (SELECT avg(x) FROM t)", &[7, 8, 9]),
     ("WHERE id IN (SELECT id FROM t WHERE x > 60)", &[7, 8, 9]),
