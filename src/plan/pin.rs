@@ -164,16 +164,25 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
     if brings_rows && !columns_fit {
         return Err(target.columns_changed(snapshot));
     }
-    record_beside_scans(dml, &pin);
+    // One table that is reached by two locations, such as two mounts, still has one id. So has a
+    // copy of its folder, where this costs a retry.
+    let has_twin = pins.iter().any(|(location, other)| {
+        location != target.handle().location() && other.snapshot.metadata.id == snapshot.metadata.id
+    });
+    record_beside_scans(dml, &pin, has_twin);
     Ok(LogicalPlan::Extension(Extension {
         node: Arc::new(dml.pinned(pin)),
     }))
 }
 
 /// What the statement reads besides what its scans will record.
-fn record_beside_scans(dml: &DeltaDml, pin: &Pin) {
+fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
     let location = dml.target().handle().location();
-    let reads = reads_of_input(dml.input(), dml.target().handle());
+    let reads = if has_twin {
+        InputReads::Unknown
+    } else {
+        reads_of_input(dml.input(), dml.target().handle())
+    };
     let scope = match (dml.kind(), reads) {
         (DmlKind::Overwrite | DmlKind::Truncate, _) | (_, InputReads::Unknown) => {
             ReadScope::WholeTable

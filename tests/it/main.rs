@@ -22,6 +22,7 @@ mod random_statements;
 mod refusals;
 mod rewritten_files;
 mod scenarios;
+mod soundness;
 mod support;
 mod truncate;
 mod update;
