@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::support::{Table, count};
 
-const CASES: u32 = 20;
+const CASES: u32 = 16;
 
 /// `(a BIGINT, f DOUBLE, s VARCHAR)` as literals.
 type Row = (&'static str, &'static str, &'static str);
