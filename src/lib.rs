@@ -27,17 +27,17 @@
 //! // A statement is pinned to the newest version when it is planned: these two overlap.
 //! let low = sql(&ctx, "UPDATE orders SET status = 'done' WHERE id < 100").await?;
 //! let high = sql(&ctx, "DELETE FROM orders WHERE id > 900").await?;
-//! let all = sql(&ctx, "DELETE FROM orders WHERE status = 'done'").await?;
-//! let context = Arc::new(ctx.task_ctx());
-//! let (low, high, all) = (
+//! let late = sql(&ctx, "UPDATE orders SET status = 'late' WHERE id < 50").await?;
+//! let context = ctx.task_ctx();
+//! let (low, high, late) = (
 //!     low.create_physical_plan().await?,
 //!     high.create_physical_plan().await?,
-//!     all.create_physical_plan().await?,
+//!     late.create_physical_plan().await?,
 //! );
 //!
 //! collect(low, Arc::clone(&context)).await?;
 //! collect(high, Arc::clone(&context)).await?; // reads other rows: commits as well
-//! let error = collect(all, context).await.unwrap_err(); // could match what the first one wrote
+//! let error = collect(late, context).await.unwrap_err(); // reads rows that the first changed
 //! let verdict = Verdict::find(&error).unwrap();
 //! assert_eq!(verdict.first_conflict().unwrap().kind, ConflictKind::ConcurrentAppend);
 //! # Ok(())

@@ -154,7 +154,7 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
         .schema()
         .fields()
         .iter()
-        .filter(|field| !is_position(field.name()))
+        .filter(|field| dml.kind() != DmlKind::Update || !is_position(field.name()))
         .map(|field| (field.name(), field.data_type()))
         .eq(snapshot
             .schema
