@@ -3,7 +3,7 @@
 
 use delta_disjoint::commit::ConflictKind;
 
-use crate::support::Table;
+use crate::support::{Table, conflict_of, count};
 
 const LEVELS: [&str; 2] = ["Serializable", "WriteSerializable"];
 
@@ -88,32 +88,103 @@ async fn overlapping_ranges_abort() {
 #[tokio::test]
 async fn disjoint_rows_of_one_file_abort() {
     for level in LEVELS {
-        let table = numbers(level).await;
-        let first = table.plan("UPDATE t SET x = -1 WHERE id = 3").await;
-        let second = table.plan("UPDATE t SET x = -2 WHERE id = 70").await;
-        assert_eq!(first.count().await, 1);
-        // The file the second refers to by position is gone; its rows lie in a new one.
-        second.conflict().await;
-        assert_eq!(
-            table.rows("SELECT id, x FROM t WHERE x < 0").await,
-            ["3|-1"]
-        );
+        for skipping in [true, false] {
+            let table = numbers(level).await;
+            table
+                .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
+                .await;
+            let first = table.plan("UPDATE t SET x = -1 WHERE id = 3").await;
+            let second = table.plan("UPDATE t SET x = -2 WHERE id = 70").await;
+            assert_eq!(first.count().await, 1);
+            // The file the second refers to by position is gone; its rows lie in a new one.
+            assert_eq!(
+                second.conflict().await,
+                ConflictKind::ConcurrentAppend,
+                "{level} {skipping}"
+            );
+            assert_eq!(
+                table.rows("SELECT id, x FROM t WHERE x < 0").await,
+                ["3|-1"]
+            );
+        }
     }
 }
 
 #[tokio::test]
 async fn a_value_that_flips_into_the_read_aborts() {
     for level in LEVELS {
-        let table = numbers(level).await;
-        let loser = table.plan("DELETE FROM t WHERE x > 398").await;
-        let winner = table.plan("UPDATE t SET x = 1000 WHERE id = 5").await;
-        assert_eq!(winner.count().await, 1);
-        assert_eq!(
-            loser.conflict().await,
-            ConflictKind::ConcurrentAppend,
-            "{level}"
-        );
-        assert_eq!(table.rows("SELECT count(*) FROM t").await, ["400"]);
+        for skipping in [true, false] {
+            let table = numbers(level).await;
+            table
+                .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
+                .await;
+            let loser = table.plan("UPDATE t SET x = 0 WHERE x > 398").await;
+            let winner = table.plan("UPDATE t SET x = 1000 WHERE id = 5").await;
+            assert_eq!(winner.count().await, 1);
+            assert_eq!(
+                loser.conflict().await,
+                ConflictKind::ConcurrentAppend,
+                "{level} {skipping}"
+            );
+            assert_eq!(
+                table
+                    .rows("SELECT id, x FROM t WHERE x > 398 ORDER BY x")
+                    .await,
+                ["399|399", "5|1000"]
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_tasks_at_once_commit_what_is_disjoint_and_one_of_what_is_not() {
+    // The ranges of the two, and how many of them commit with skipping and without.
+    let cases = [
+        ("id < 50", "id >= 350", [2, 1]),
+        ("id BETWEEN 90 AND 110", "id BETWEEN 100 AND 120", [1, 1]),
+    ];
+    for level in LEVELS {
+        for (first, second, expected) in cases {
+            for (skipping, expected) in [true, false].into_iter().zip(expected) {
+                let table = numbers(level).await;
+                table
+                    .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
+                    .await;
+                let mut running = Vec::new();
+                for (value, range) in [(-1, first), (-2, second)] {
+                    let statement = format!("UPDATE t SET x = {value} WHERE {range}");
+                    running.push((value, table.plan(&statement).await));
+                }
+                let running = running
+                    .into_iter()
+                    .map(|(value, statement)| (value, tokio::spawn(statement.run())));
+                let mut committed = 0;
+                for (value, task) in running.collect::<Vec<_>>() {
+                    let outcome = task.await.expect("joined");
+                    let marked = table
+                        .rows(&format!("SELECT count(*) FROM t WHERE x = {value}"))
+                        .await;
+                    match outcome {
+                        Ok(batches) => {
+                            committed += 1;
+                            assert_eq!(marked, [count(&batches).to_string()]);
+                        }
+                        Err(error) => {
+                            assert_eq!(conflict_of(&error), ConflictKind::ConcurrentAppend);
+                            assert_eq!(marked, ["0"]);
+                        }
+                    }
+                }
+                assert_eq!(
+                    committed, expected,
+                    "{level}, {first}, {second}, {skipping}"
+                );
+                assert_eq!(
+                    table.rows("SELECT count(*), sum(id) FROM t").await,
+                    ["400|79800"]
+                );
+            }
+        }
     }
 }
 
