@@ -56,8 +56,12 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
     let collector = ReadCollector::shared();
     let mut pins = BTreeMap::new();
     for (location, handle) in handles {
+        let snapshot = handle.newest().await?;
+        if snapshot.schema.fields() != handle.shown_schema().fields() {
+            return Err(handle.columns_changed(&snapshot).into());
+        }
         let pin = Pin {
-            snapshot: handle.newest().await?,
+            snapshot,
             collector: Arc::clone(&collector),
         };
         pins.insert(location, pin);
@@ -121,7 +125,7 @@ fn pin_scan(
             .eq(columns.iter()),
     };
     if !same {
-        return Err(provider.columns_changed(&snapshot));
+        return Err(provider.handle().columns_changed(&snapshot));
     }
     scan.source = provider_as_source(Arc::new(provider.pinned(pin)));
     Ok(LogicalPlan::TableScan(scan))
@@ -156,7 +160,7 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
             .iter()
             .map(|field| (field.name(), field.data_type())));
     if brings_rows && !columns_fit {
-        return Err(target.columns_changed(snapshot));
+        return Err(target.handle().columns_changed(snapshot));
     }
     record_beside_scans(dml, &pin);
     Ok(LogicalPlan::Extension(Extension {

@@ -104,7 +104,11 @@ impl FilesScan<'_> {
             .iter()
             .map(|file| self.partitioned_file(file, &layout))
             .collect::<Result<Vec<_>>>()?;
-        let groups = FileGroup::new(files).split_files(partitions.max(1));
+        let mut groups = FileGroup::new(files).split_files(partitions.max(1));
+        if groups.is_empty() {
+            // A plan without any partition breaks operators that ask for exactly one.
+            groups.push(FileGroup::default());
+        }
 
         let mut options = TableParquetOptions {
             global: config.execution.parquet.clone(),

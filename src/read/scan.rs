@@ -122,8 +122,10 @@ impl ExecutionPlan for DeltaScanExec {
         vec![&self.input]
     }
 
+    // The source promises no order, and a sort that the optimizer moved in between would hand the
+    // source its own filters, past the gate.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

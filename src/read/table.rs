@@ -150,6 +150,18 @@ impl TableHandle {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(schema);
     }
 
+    /// The retryable error for a plan that was made with other columns than `snapshot` has; the
+    /// catalog shows the new ones from now on.
+    pub fn columns_changed(&self, snapshot: &TableSnapshot) -> Error {
+        self.show(&snapshot.schema);
+        Error::unavailable(format!(
+            "the columns of the table at {} changed before the statement ran (version {}); run \
+             the statement again",
+            self.location,
+            snapshot.version
+        ))
+    }
+
     fn known(&self) -> Option<Arc<TableSnapshot>> {
         self.newest
             .read()
