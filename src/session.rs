@@ -10,7 +10,7 @@ pub mod types;
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 
 pub use self::factory::DeltaTableFactory;
 pub use self::statement::sql;
@@ -41,7 +41,7 @@ pub fn session() -> SessionContext {
 /// sees this crate's node instead of DataFusion's.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let inner = builder.query_planner().take();
-    let mut config = builder.config().take().unwrap_or_else(SessionConfig::new);
+    let mut config = builder.config().take().unwrap_or_default();
     if config.options().extensions.get::<DeltaOptions>().is_none() {
         config
             .options_mut()

@@ -27,7 +27,7 @@ use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::files_scan::object_path;
+use crate::read::path::object_path;
 use crate::read::read_set::{ReadScope, ReadSet};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
@@ -167,7 +167,7 @@ impl ExecutionPlan for CommitExec {
             self.metrics.clone(),
             self.schema(),
         );
-        let stream = futures::stream::once(async move { commit.await.map_err(Into::into) });
+        let stream = futures::stream::once(commit);
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             self.schema(),
             stream,
@@ -199,7 +199,7 @@ async fn commit(
         let written: Vec<Path> = actions
             .adds
             .iter()
-            .filter_map(|add| object_path(add).ok())
+            .filter_map(|add| object_path(&add.path).ok())
             .collect();
         let transaction = OptimisticTransaction {
             snapshot: Arc::clone(&target.snapshot),

@@ -18,7 +18,8 @@ use super::rule::delta_provider;
 use super::sources::{InputReads, reads_of_input};
 use crate::error::Result;
 use crate::read::collector::ReadCollector;
-use crate::read::features::{check_readable, check_writable};
+use crate::read::features::{check_append_only, check_readable, check_writable};
+use crate::read::path::check_removable;
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
 use crate::read::provider::{DisjointTableProvider, Pin};
 use crate::read::read_set::{Read, ReadScope};
@@ -141,7 +142,10 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
         dml.kind(),
         DmlKind::Overwrite | DmlKind::Update | DmlKind::Delete | DmlKind::Truncate
     ) {
-        crate::read::features::check_append_only(&snapshot.metadata, dml.kind().operation())?;
+        check_append_only(&snapshot.metadata, dml.kind().operation())?;
+        for add in snapshot.files.iter() {
+            check_removable(&add.path)?;
+        }
     }
     let brings_rows = matches!(
         dml.kind(),

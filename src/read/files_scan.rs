@@ -17,10 +17,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use deltalake::kernel::Add;
 use object_store::ObjectMeta;
-use object_store::path::Path;
 use parquet::arrow::arrow_reader::RowSelection;
 
 use super::partition_value::parse_partition_value;
+use super::path::object_path;
 use super::positions::{file_field, row_field};
 use super::scan::{DeltaScanExec, ScanSummary};
 use super::snapshot::TableSnapshot;
@@ -173,26 +173,9 @@ impl FilesScan<'_> {
     }
 }
 
-/// Where the file of `add` lies in the table's object store.
-///
-/// # Errors
-///
-/// `Unsupported` for a file outside of the table's folder, `Corrupt` for a path that is none.
-pub(crate) fn object_path(add: &Add) -> Result<Path> {
-    if url::Url::parse(&add.path).is_ok() || add.path.starts_with('/') {
-        return Err(Error::unsupported(format!(
-            "the file {} lies outside of the table's folder (a shallow clone?), which cannot be \
-             read yet",
-            add.path
-        )));
-    }
-    Path::parse(&add.path)
-        .map_err(|e| Error::corrupt(format!("the file path {} is not valid: {e}", add.path)))
-}
-
 fn object_meta(add: &Add) -> Result<ObjectMeta> {
     Ok(ObjectMeta {
-        location: object_path(add)?,
+        location: object_path(&add.path)?,
         last_modified: chrono::DateTime::from_timestamp_millis(add.modification_time)
             .unwrap_or_default(),
         size: u64::try_from(add.size)

@@ -1,6 +1,44 @@
 //! Canonical file paths: one file, one name.
 
+use object_store::path::Path;
 use url::Url;
+
+use crate::error::{Error, Result};
+
+/// Where the data file with the logged `path`, percent-decoded once, lies in the object store that
+/// is rooted at the table.
+///
+/// # Errors
+///
+/// `Unsupported` for a file outside of the table's folder, `Corrupt` for a path that is none.
+pub fn object_path(path: &str) -> Result<Path> {
+    if Url::parse(path).is_ok() || path.starts_with('/') {
+        return Err(Error::unsupported(format!(
+            "the file {path} is logged with an absolute path (a shallow clone?), which cannot be \
+             read yet"
+        )));
+    }
+    Path::parse(path).map_err(|e| Error::corrupt(format!("the file path {path} is not valid: {e}")))
+}
+
+/// Refuses a file that a `remove` action of this crate would not name the way its `add` does.
+///
+/// Readers match the two by the text in the log. Writers agree on how to encode ASCII there, but
+/// some encode other characters and some don't, and deltalake hands out the decoded form only.
+///
+/// # Errors
+///
+/// `Unsupported` with the path.
+pub fn check_removable(path: &str) -> Result<()> {
+    object_path(path)?;
+    if path.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "the path of the file {path} has characters outside of ASCII, and a table with such files \
+         cannot be changed yet, only read and appended to"
+    )))
+}
 
 /// The canonical form of a data file's `path`, which is already percent-decoded (deltalake decodes
 /// when it parses an action): relative to `root` where the file lies under it, else absolute.
@@ -22,5 +60,43 @@ pub fn canonical_path(root: &Url, path: &str) -> String {
     match full.strip_prefix(prefix.as_str()) {
         Some(relative) => relative.to_owned(),
         None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn a_file_under_the_root_is_relative() {
+        let root = Url::parse("file:///data/my%20table/").expect("url");
+        let cases = [
+            ("p=1/a.parquet", "p=1/a.parquet"),
+            ("./a.parquet", "a.parquet"),
+            ("file:///data/my table/p=1/a.parquet", "p=1/a.parquet"),
+            ("file:///elsewhere/a.parquet", "file:///elsewhere/a.parquet"),
+            ("s3://bucket/a.parquet", "s3://bucket/a.parquet"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(canonical_path(&root, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn odd_paths_are_refused_by_name() {
+        for path in [
+            "file:///a.parquet",
+            "/a.parquet",
+            "p=ü/a.parquet",
+            "a\u{7}b",
+        ] {
+            let error = check_removable(path).expect_err(path);
+            assert_ne!(error.kind(), ErrorKind::Internal, "{path}");
+            assert!(error.message().contains(path), "{error}");
+        }
+        for path in ["p=a%2Fb/a b.parquet", "p=x/y.parquet"] {
+            check_removable(path).expect(path);
+        }
     }
 }

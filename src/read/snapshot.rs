@@ -74,8 +74,8 @@ pub struct TableProtocol {
 
 /// One version of a table.
 ///
-/// File paths in `files` are canonical: percent-decoded once and, where the file lies under the
-/// table's root, relative to it (see [`canonical_path`](crate::read::path::canonical_path)).
+/// File paths in `files` are as logged, percent-decoded once. Only paths relative to the table's
+/// root, which are [canonical](crate::read::path::canonical_path), are read and changed.
 #[derive(Debug, Clone)]
 pub struct TableSnapshot {
     /// The version that was read.

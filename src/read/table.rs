@@ -10,7 +10,6 @@ use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::ObjectStore;
 use url::Url;
 
-use super::path::canonical_path;
 use super::snapshot::{TableMetadata, TableProtocol, TableSnapshot};
 use crate::error::{Error, Result};
 
@@ -187,7 +186,6 @@ fn canonical_location(url: &Url) -> String {
 
 fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     let state = table.snapshot()?.snapshot();
-    let root = table.table_url();
     let files = state
         .try_log_data()?
         .iter()
@@ -196,9 +194,7 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
                 deprecated,
                 reason = "the one public way to a live file's tags, which say what its statistics are worth"
             )]
-            let mut add = view.add_action();
-            add.path = canonical_path(root, &add.path);
-            Arc::new(add)
+            Arc::new(view.add_action())
         })
         .collect();
     let metadata: TableMetadata = reshape(state.metadata(), "metadata")?;

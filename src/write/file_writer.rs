@@ -22,8 +22,8 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use deltalake::kernel::Add;
-use object_store::path::Path;
 use object_store::ObjectStore;
+use object_store::path::Path;
 
 use super::partition::{partition_directory, split_by_partition};
 use super::statistics_columns::StatisticsColumns;

@@ -14,7 +14,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaDataReader;
 
 use crate::error::{Error, Result};
-use crate::read::files_scan::object_path;
+use crate::read::path::object_path;
 
 /// The number of rows that the file of `add` holds.
 ///
@@ -26,7 +26,7 @@ pub(super) async fn rows_in(store: Arc<dyn ObjectStore>, add: Arc<Add>) -> Resul
         .map_err(|_| Error::corrupt(format!("{} has a negative size", add.path)))?;
     let fetch = Fetch {
         store,
-        path: object_path(&add)?,
+        path: object_path(&add.path)?,
     };
     let metadata = ParquetMetaDataReader::new()
         .load_and_finish(fetch, size)

@@ -1,7 +1,7 @@
 //! The operator that carries a change out: new files for the rows that come and stay, and the
 //! actions that put them in place of the old ones.
 //!
-//! In: changed rows, as the [`Change`] says. Out: one [`StatementResult`]. Guaranteed: only files
+//! In: changed rows, as the [`Change`] says. Out: one batch of actions. Guaranteed: only files
 //! with a changed row are rewritten; nothing of the table refers to the new files until the
 //! actions are committed; if anything fails, the new files are deleted on a best-effort basis.
 

@@ -1,5 +1,12 @@
 //! Integration tests, one binary.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub,
+    reason = "a test that cannot go on fails, and what modules share is public among them"
+)]
+
 mod concurrent_update;
 mod layering;
 mod support;

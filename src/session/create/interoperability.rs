@@ -9,6 +9,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
 use datafusion::prelude::SessionContext;
 use deltalake::kernel::{Action, Add};
+use deltalake::logstore::CommitOrBytes;
 use deltalake::{DeltaTable, DeltaTableBuilder};
 use url::Url;
 
@@ -53,7 +54,7 @@ async fn round_trip(rows: &RecordBatch, partition_columns: &[&str], query: &str)
         partition_columns: &partition_columns,
         properties: &BTreeMap::new(),
     };
-    create_table(table.log_store().as_ref(), &new)
+    create_table(&table.log_store(), &new)
         .await
         .expect("created");
     table.load().await.expect("loads");

@@ -49,7 +49,7 @@ async fn created_table_loads_with_schema_partitions_and_properties() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut table = unloaded(&directory);
     create_table(
-        table.log_store().as_ref(),
+        &table.log_store(),
         &NewTable {
             schema: &schema(false),
             partition_columns: &["p".to_owned()],
@@ -108,7 +108,7 @@ async fn nested_timestamp_without_zone_brings_its_feature() {
             "timestampNtz".to_owned()
         ]))
     );
-    create_table(table.log_store().as_ref(), &new)
+    create_table(&table.log_store(), &new)
         .await
         .expect("created");
     table.load().await.expect("loads");
@@ -127,10 +127,10 @@ async fn location_with_a_table_is_refused() {
         partition_columns: &[],
         properties: &properties,
     };
-    create_table(table.log_store().as_ref(), &new)
+    create_table(&table.log_store(), &new)
         .await
         .expect("created");
-    let error = create_table(table.log_store().as_ref(), &new)
+    let error = create_table(&table.log_store(), &new)
         .await
         .expect_err("there already");
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -142,7 +142,7 @@ async fn location_with_a_table_is_refused() {
         log.join("00000000000000000005.json"),
     )
     .expect("renamed");
-    let error = create_table(table.log_store().as_ref(), &new)
+    let error = create_table(&table.log_store(), &new)
         .await
         .expect_err("there already");
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -177,7 +177,7 @@ async fn refused_table_leaves_nothing_behind() {
     let table = unloaded(&directory);
     let schema = Schema::new(vec![Field::new("u", DataType::UInt64, true)]);
     let error = create_table(
-        table.log_store().as_ref(),
+        &table.log_store(),
         &NewTable {
             schema: &schema,
             partition_columns: &[],

@@ -4,6 +4,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use bytes::Bytes;
 use futures::TryStreamExt;
+use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
