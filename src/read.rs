@@ -4,6 +4,7 @@ pub mod collector;
 pub mod features;
 pub(crate) mod files_scan;
 mod gate;
+pub mod log_store;
 pub mod partition_value;
 pub mod path;
 pub mod positions;

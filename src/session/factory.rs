@@ -12,7 +12,6 @@ use datafusion::logical_expr::CreateExternalTable;
 use super::create::{NewTable, create_table};
 use super::table_options::{TableOptions, table_options};
 use super::types::{same_columns, same_partition_columns};
-use crate::commit::commit_style;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::provider::DisjointTableProvider;
 use crate::read::table::TableHandle;
@@ -82,7 +81,7 @@ async fn open_or_create(
         match create_table(handle.log_store(), &table).await {
             Ok(()) => {}
             // Another writer was first: its table is held to the same columns below.
-            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) if error.kind() == ErrorKind::Conflict || handle.exists().await? => {}
             Err(error) => return Err(error),
         }
     }
@@ -114,9 +113,7 @@ fn handle(
     let [location] = command.locations.as_slice() else {
         return Err(Error::invalid("a Delta table has one LOCATION"));
     };
-    let handle = TableHandle::at(location, storage, make_folder)?;
-    commit_style(handle.log_store().as_ref())?;
-    Ok(Arc::new(handle))
+    Ok(Arc::new(TableHandle::at(location, storage, make_folder)?))
 }
 
 fn refuse_unknown_clauses(command: &CreateExternalTable) -> Result<()> {

@@ -3,19 +3,21 @@
 use std::collections::HashSet;
 
 use datafusion::common::Result as DFResult;
+use datafusion::common::config::ConfigExtension;
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{AssignmentTarget, Statement, Update};
 
+use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
 ///
-/// This is `ctx.sql(text)` with three differences. Statements whose meaning DataFusion's planner
+/// This is `ctx.sql(text)` with four differences. Statements whose meaning DataFusion's planner
 /// drops without a word are refused: `SET` targets with a dot or named twice, and transactions,
 /// which are not there yet. Tables whose columns were changed by another process are looked at
-/// again first. Queries and changes run when the returned frame is collected; DDL runs at once.
+/// again first. `RESET` takes this crate's options too. Queries and changes run when the returned frame is collected; DDL runs at once.
 ///
 /// # Errors
 ///
@@ -38,6 +40,11 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     let dialect = state.config().options().sql_parser.dialect;
     let statement = state.sql_to_statement(text, &dialect)?;
     check(&statement)?;
+    if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
+        && let Some(option) = delta_option(&name.to_string())
+    {
+        return reset(ctx, &option);
+    }
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {
             // The planner says what is wrong with the name, where something is.
@@ -52,6 +59,27 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     }
     let plan = state.statement_to_plan(statement).await?;
     ctx.execute_logical_plan(plan).await
+}
+
+/// The name of an option of this crate without its prefix.
+fn delta_option(name: &str) -> Option<String> {
+    name.to_lowercase()
+        .strip_prefix(DeltaOptions::PREFIX)?
+        .strip_prefix('.')
+        .map(str::to_owned)
+}
+
+/// DataFusion resets its own options only.
+fn reset(ctx: &SessionContext, option: &str) -> DFResult<DataFrame> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let extensions = &mut state.config_mut().options_mut().extensions;
+    match extensions.get_mut::<DeltaOptions>() {
+        Some(options) => options.reset(option)?,
+        None => DeltaOptions::default().reset(option)?,
+    }
+    drop(state);
+    ctx.read_empty()
 }
 
 fn check(statement: &DFStatement) -> Result<()> {

@@ -8,5 +8,10 @@
 )]
 
 mod concurrent_update;
+mod create;
+mod features;
+mod golden;
 mod layering;
+mod reading;
+mod session;
 mod support;

@@ -75,6 +75,11 @@ impl Table {
         Ok(Self { ctx, dir })
     }
 
+    /// The table's folder, for a test that writes the log by hand.
+    pub fn into_folder(self) -> TempDir {
+        self.dir
+    }
+
     pub fn path(&self) -> String {
         self.dir.path().to_str().expect("utf-8 path").to_owned()
     }
