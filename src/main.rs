@@ -56,7 +56,8 @@ async fn run(commands: &[String], tables: &[(String, String)]) -> Result<()> {
     for (name, location) in tables {
         let name = name.replace('"', "\"\"");
         let location = location.replace('\'', "''");
-        let open = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS DELTA LOCATION '{location}'");
+        let open =
+            format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS DELTA LOCATION '{location}'");
         sql(&ctx, &open).await?;
     }
     for command in commands {

@@ -160,8 +160,7 @@ impl TableHandle {
         Error::unavailable(format!(
             "the columns of the table at {} changed before the statement ran (version {}); run \
              the statement again",
-            self.location,
-            snapshot.version
+            self.location, snapshot.version
         ))
     }
 

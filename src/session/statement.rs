@@ -14,10 +14,16 @@ use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
 ///
-/// This is `ctx.sql(text)` with four differences. Statements whose meaning DataFusion's planner
-/// drops without a word are refused: `SET` targets with a dot or named twice, and transactions,
-/// which are not there yet. Tables whose columns were changed by another process are looked at
-/// again first. `RESET` takes this crate's options too. Queries and changes run when the returned frame is collected; DDL runs at once.
+/// This is `ctx.sql(text)` with some differences:
+///
+/// - Statements whose meaning DataFusion's planner drops without a word are refused: `SET` targets
+///   with a dot or named twice, and transactions, which are not there yet.
+/// - Tables whose columns were changed by another process are looked at again first.
+/// - `CREATE EXTERNAL TABLE` takes `TIMESTAMP WITH TIME ZONE` for what it says, also in a session
+///   that has no time zone.
+/// - `RESET` takes this crate's options too.
+///
+/// Queries and changes run when the returned frame is collected; DDL runs at once.
 ///
 /// # Errors
 ///
@@ -36,7 +42,7 @@ use crate::read::provider::DisjointTableProvider;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
 pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
-    let state = ctx.state();
+    let mut state = ctx.state();
     let dialect = state.config().options().sql_parser.dialect;
     let statement = state.sql_to_statement(text, &dialect)?;
     check(&statement)?;
@@ -44,6 +50,14 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
         && let Some(option) = delta_option(&name.to_string())
     {
         return reset(ctx, &option);
+    }
+    if matches!(statement, DFStatement::CreateExternalTable(_)) {
+        // In a session without a time zone DataFusion plans TIMESTAMP WITH TIME ZONE as TIMESTAMP.
+        let options = state.config_mut().options_mut();
+        options
+            .execution
+            .time_zone
+            .get_or_insert_with(|| "UTC".to_owned());
     }
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {

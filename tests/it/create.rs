@@ -51,7 +51,9 @@ impl Place {
 
     async fn deltalake(&self) -> DeltaTable {
         let url = url::Url::from_directory_path(self.dir.path()).expect("url");
-        deltalake::open_table(url).await.expect("deltalake opens it")
+        deltalake::open_table(url)
+            .await
+            .expect("deltalake opens it")
     }
 }
 
@@ -62,7 +64,9 @@ fn entries(folder: &Path) -> usize {
 #[tokio::test]
 async fn a_table_is_opened_by_path_and_by_url() {
     let place = Place::new();
-    place.created("t (id BIGINT) STORED AS DELTA LOCATION '$'").await;
+    place
+        .created("t (id BIGINT) STORED AS DELTA LOCATION '$'")
+        .await;
     run(&place.ctx, "INSERT INTO t VALUES (1)").await;
     let url = url::Url::from_directory_path(place.dir.path()).expect("url");
     for location in [
@@ -80,7 +84,10 @@ async fn a_table_is_opened_by_path_and_by_url() {
     let ctx = session();
     run(
         &ctx,
-        &format!("CREATE EXTERNAL TABLE t STORED AS deltatable LOCATION '{}'", place.path()),
+        &format!(
+            "CREATE EXTERNAL TABLE t STORED AS deltatable LOCATION '{}'",
+            place.path()
+        ),
     )
     .await;
     assert_eq!(rows(&ctx, "SELECT id FROM t").await, ["1"]);
@@ -89,10 +96,18 @@ async fn a_table_is_opened_by_path_and_by_url() {
 #[tokio::test]
 async fn two_names_are_one_table() {
     let place = Place::new();
-    place.created("a (id BIGINT) STORED AS DELTA LOCATION '$'").await;
-    place.created("b STORED AS DELTA LOCATION 'file://$/'").await;
+    place
+        .created("a (id BIGINT) STORED AS DELTA LOCATION '$'")
+        .await;
+    place
+        .created("b STORED AS DELTA LOCATION 'file://$/'")
+        .await;
     run(&place.ctx, "INSERT INTO a VALUES (1), (2)").await;
-    let counted = run(&place.ctx, "DELETE FROM a WHERE id IN (SELECT id FROM b WHERE id = 2)").await;
+    let counted = run(
+        &place.ctx,
+        "DELETE FROM a WHERE id IN (SELECT id FROM b WHERE id = 2)",
+    )
+    .await;
     assert_eq!(text_rows(&counted), ["1"]);
     assert_eq!(rows(&place.ctx, "SELECT id FROM b").await, ["1"]);
 }
@@ -121,8 +136,15 @@ async fn a_created_table_has_its_columns_partitions_and_properties() {
                 serde_json::Value::String(name) => name.clone(),
                 nested => nested["type"].as_str().expect("type").to_owned(),
             };
-            let null = if field["nullable"] == json!(true) { "" } else { " NOT NULL" };
-            format!("{} {data_type}{null}", field["name"].as_str().expect("name"))
+            let null = if field["nullable"] == json!(true) {
+                ""
+            } else {
+                " NOT NULL"
+            };
+            format!(
+                "{} {data_type}{null}",
+                field["name"].as_str().expect("name")
+            )
         })
         .collect();
     assert_eq!(
@@ -148,7 +170,10 @@ async fn a_created_table_has_its_columns_partitions_and_properties() {
         ]
     );
     let metadata = snapshot.metadata();
-    assert_eq!(metadata.partition_columns(), &["p".to_owned(), "b".to_owned()]);
+    assert_eq!(
+        metadata.partition_columns(),
+        &["p".to_owned(), "b".to_owned()]
+    );
     let configuration = metadata.configuration();
     assert_eq!(configuration["delta.isolationLevel"], "Serializable");
     assert_eq!(configuration["delta.checkpointInterval"], "7");
@@ -157,14 +182,16 @@ async fn a_created_table_has_its_columns_partitions_and_properties() {
     run(
         &place.ctx,
         "INSERT INTO t VALUES (1, 1, 1, 1, 1, 1, true, 's', 't', X'00', DATE '2024-01-01', TIMESTAMP \
-         '2024-01-01 00:00:00.123456', '2024-01-01T00:00:00.123456Z', 1.5, struct(1, 'x'), \
+         '2024-01-01 00:00:00.123456', '2024-01-01T00:00:00.123456Z', 1.5, named_struct('a', 1, 'b', 'x'), \
          make_array(1, 2), 3)",
     )
     .await;
     let shown = rows(&place.ctx, "SELECT ts, tz, dc, st, l, p, b FROM t").await;
     assert_eq!(
         shown,
-        ["2024-01-01T00:00:00.123456|2024-01-01T00:00:00.123456Z|1.5000000000|{a: 1, b: x}|[1, 2]|3|true"]
+        [
+            "2024-01-01T00:00:00.123456|2024-01-01T00:00:00.123456Z|1.5000000000|{a: 1, b: x}|[1, 2]|3|true"
+        ]
     );
     let types = rows(
         &place.ctx,
@@ -193,7 +220,9 @@ async fn types_that_delta_does_not_have_are_refused_by_name() {
         ("STRUCT<a TIME>", "Time64"),
     ] {
         let (kind, message) = place
-            .refused(&format!("t (odd {data_type}) STORED AS DELTA LOCATION '$/new'"))
+            .refused(&format!(
+                "t (odd {data_type}) STORED AS DELTA LOCATION '$/new'"
+            ))
             .await;
         assert_eq!(kind, Some(ErrorKind::Unsupported), "{message}");
         assert!(
@@ -241,10 +270,21 @@ async fn names_with_upper_case_dots_and_quotes_work() {
     place
         .created("t (\"Id\" BIGINT, \"a.b\" BIGINT, \"it's\" BIGINT, \"ü\" BIGINT) STORED AS DELTA LOCATION '$'")
         .await;
-    run(&place.ctx, "INSERT INTO t VALUES (1, 2, 3, 4), (5, 6, 7, 8)").await;
-    run(&place.ctx, "UPDATE t SET \"a.b\" = \"it's\" + 1 WHERE \"Id\" = 1").await;
+    run(
+        &place.ctx,
+        "INSERT INTO t VALUES (1, 2, 3, 4), (5, 6, 7, 8)",
+    )
+    .await;
+    run(
+        &place.ctx,
+        "UPDATE t SET \"a.b\" = \"it's\" + 1 WHERE \"Id\" = 1",
+    )
+    .await;
     run(&place.ctx, "DELETE FROM t WHERE \"ü\" = 8").await;
-    assert_eq!(rows(&place.ctx, "SELECT * FROM t WHERE \"a.b\" > 3").await, ["1|4|3|4"]);
+    assert_eq!(
+        rows(&place.ctx, "SELECT * FROM t WHERE \"a.b\" > 3").await,
+        ["1|4|3|4"]
+    );
 }
 
 #[tokio::test]
@@ -257,12 +297,23 @@ async fn options_are_told_apart_and_checked() {
         )
         .await;
     let configuration = place.deltalake().await;
-    let configuration = configuration.snapshot().expect("loaded").metadata().configuration().clone();
+    let configuration = configuration
+        .snapshot()
+        .expect("loaded")
+        .metadata()
+        .configuration()
+        .clone();
     assert_eq!(configuration.len(), 1, "store options are no properties");
     assert_eq!(configuration["delta.appendOnly"], "true");
     for (option, expected) in [
-        ("'delta.isolationLevl' 'Serializable'", "delta.isolationLevel"),
-        ("'delta.isolationLevel' 'SnapshotIsolation'", "Serializable or WriteSerializable"),
+        (
+            "'delta.isolationLevl' 'Serializable'",
+            "delta.isolationLevel",
+        ),
+        (
+            "'delta.isolationLevel' 'SnapshotIsolation'",
+            "Serializable or WriteSerializable",
+        ),
         ("'delta.enableChangeDataFeed' 'true'", "changeDataFeed"),
         ("'delta.columnMapping.mode' 'name'", "columnMapping"),
         ("'delta.constraints.c' 'id > 0'", "checkConstraints"),
@@ -282,19 +333,40 @@ async fn options_are_told_apart_and_checked() {
 async fn clauses_that_delta_tables_do_not_have_are_refused() {
     let place = Place::new();
     for (statement, expected) in [
-        ("t (id BIGINT, PRIMARY KEY (id)) STORED AS DELTA LOCATION '$/new'", "key constraint"),
-        ("t (id BIGINT DEFAULT 7) STORED AS DELTA LOCATION '$/new'", "DEFAULT"),
-        ("t (id BIGINT) STORED AS DELTA WITH ORDER (id) LOCATION '$/new'", "WITH ORDER"),
-        ("t STORED AS DELTA PARTITIONED BY (id) LOCATION '$/new'", "column list"),
-        ("t STORED AS DELTA LOCATION '$/new' OPTIONS ('delta.appendOnly' 'true')", "column list"),
+        (
+            "t (id BIGINT, PRIMARY KEY (id)) STORED AS DELTA LOCATION '$/new'",
+            "key constraint",
+        ),
+        (
+            "t (id BIGINT DEFAULT 7) STORED AS DELTA LOCATION '$/new'",
+            "DEFAULT",
+        ),
+        (
+            "t (id BIGINT) STORED AS DELTA WITH ORDER (id) LOCATION '$/new'",
+            "WITH ORDER",
+        ),
+        (
+            "t STORED AS DELTA PARTITIONED BY (id) LOCATION '$/new'",
+            "column list",
+        ),
+        (
+            "t STORED AS DELTA LOCATION '$/new' OPTIONS ('delta.appendOnly' 'true')",
+            "column list",
+        ),
         ("t (id BIGINT) STORED AS DELTA LOCATION 'odd://x/y'", "odd"),
     ] {
         let (_, message) = place.refused(statement).await;
         assert!(message.contains(expected), "{statement}: {message}");
     }
     for text in [
-        format!("CREATE OR REPLACE EXTERNAL TABLE t (id BIGINT) STORED AS DELTA LOCATION '{}/new'", place.path()),
-        format!("CREATE UNBOUNDED EXTERNAL TABLE t (id BIGINT) STORED AS DELTA LOCATION '{}/new'", place.path()),
+        format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t (id BIGINT) STORED AS DELTA LOCATION '{}/new'",
+            place.path()
+        ),
+        format!(
+            "CREATE UNBOUNDED EXTERNAL TABLE t (id BIGINT) STORED AS DELTA LOCATION '{}/new'",
+            place.path()
+        ),
     ] {
         let error = try_run(&place.ctx, &text).await.expect_err("refused");
         assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
@@ -311,12 +383,19 @@ async fn a_missing_folder_is_made_only_for_a_new_table() {
     ] {
         let (kind, message) = place.refused(statement).await;
         assert_eq!(kind, Some(ErrorKind::Invalid), "{message}");
-        assert!(message.contains("no Delta table") && message.contains("deep/er"), "{message}");
+        assert!(
+            message.contains("no Delta table") && message.contains("deep/er"),
+            "{message}"
+        );
     }
     assert_eq!(entries(place.dir.path()), 0);
-    place.created("t (id BIGINT) STORED AS DELTA LOCATION '$/deep/er'").await;
+    place
+        .created("t (id BIGINT) STORED AS DELTA LOCATION '$/deep/er'")
+        .await;
     run(&place.ctx, "INSERT INTO t VALUES (1)").await;
-    place.created("u (id BIGINT) STORED AS DELTA LOCATION 'file://$/a b/ü'").await;
+    place
+        .created("u (id BIGINT) STORED AS DELTA LOCATION 'file://$/a b/ü'")
+        .await;
     run(&place.ctx, "INSERT INTO u VALUES (1)").await;
     assert!(place.dir.path().join("deep/er/_delta_log").is_dir());
     assert!(place.dir.path().join("a b/ü/_delta_log").is_dir());
@@ -334,23 +413,52 @@ async fn an_existing_table_is_opened_by_the_same_declaration_and_by_no_other() {
     run(&place.ctx, "INSERT INTO t VALUES (1, 'x')").await;
     for (name, same) in [
         ("a", declaration),
-        ("b", "(id BIGINT NOT NULL, p TEXT) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'"),
+        (
+            "b",
+            "(id BIGINT NOT NULL, p TEXT) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'",
+        ),
     ] {
         place.created(&format!("{name} {same}")).await;
-        assert_eq!(rows(&place.ctx, &format!("SELECT * FROM {name}")).await, ["1|x"]);
+        assert_eq!(
+            rows(&place.ctx, &format!("SELECT * FROM {name}")).await,
+            ["1|x"]
+        );
     }
     // The session knows the name already.
-    place.created(&format!("IF NOT EXISTS t {declaration}")).await;
-    let error = place.create(&format!("t {declaration}")).await.expect_err("there already");
+    place
+        .created(&format!("IF NOT EXISTS t {declaration}"))
+        .await;
+    let error = place
+        .create(&format!("t {declaration}"))
+        .await
+        .expect_err("there already");
     assert!(error.to_string().contains("already exists"), "{error}");
     for (other, expected) in [
-        ("(id BIGINT, p VARCHAR) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'", "NOT NULL"),
-        ("(id INT NOT NULL, p VARCHAR) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'", "integer"),
-        ("(id BIGINT NOT NULL, q VARCHAR) STORED AS DELTA PARTITIONED BY (q) LOCATION '$'", "q"),
+        (
+            "(id BIGINT, p VARCHAR) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'",
+            "NOT NULL",
+        ),
+        (
+            "(id INT NOT NULL, p VARCHAR) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'",
+            "integer",
+        ),
+        (
+            "(id BIGINT NOT NULL, q VARCHAR) STORED AS DELTA PARTITIONED BY (q) LOCATION '$'",
+            "q",
+        ),
         ("(id BIGINT NOT NULL) STORED AS DELTA LOCATION '$'", "p"),
-        ("(id BIGINT NOT NULL, p VARCHAR, z INT) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'", "z"),
-        ("(p VARCHAR, id BIGINT NOT NULL) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'", "column 1"),
-        ("(id BIGINT NOT NULL, p VARCHAR) STORED AS DELTA LOCATION '$'", "partitioned by p"),
+        (
+            "(id BIGINT NOT NULL, p VARCHAR, z INT) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'",
+            "z",
+        ),
+        (
+            "(p VARCHAR, id BIGINT NOT NULL) STORED AS DELTA PARTITIONED BY (p) LOCATION '$'",
+            "column 1",
+        ),
+        (
+            "(id BIGINT NOT NULL, p VARCHAR) STORED AS DELTA LOCATION '$'",
+            "partitioned by p",
+        ),
         (
             "(id BIGINT NOT NULL, p VARCHAR) STORED AS DELTA PARTITIONED BY (p) LOCATION '$' OPTIONS \
              ('delta.isolationLevel' 'WriteSerializable')",
@@ -397,7 +505,11 @@ async fn creators_at_once_share_one_table() {
         }
         let ctx = session();
         open(&ctx, "t", &format!("{}/new", place.path())).await;
-        assert_eq!(rows(&ctx, "SELECT count(*) FROM t").await, ["6"], "round {round}");
+        assert_eq!(
+            rows(&ctx, "SELECT count(*) FROM t").await,
+            ["6"],
+            "round {round}"
+        );
     }
 }
 
@@ -411,7 +523,9 @@ async fn a_creator_that_is_late_with_other_columns_gets_a_clear_error() {
             tokio::spawn(async move {
                 try_run(
                     &session(),
-                    &format!("CREATE EXTERNAL TABLE t ({columns}) STORED AS DELTA LOCATION '{path}'"),
+                    &format!(
+                        "CREATE EXTERNAL TABLE t ({columns}) STORED AS DELTA LOCATION '{path}'"
+                    ),
                 )
                 .await
             })
@@ -431,7 +545,9 @@ async fn a_creator_that_is_late_with_other_columns_gets_a_clear_error() {
 #[tokio::test]
 async fn drop_table_leaves_the_files() {
     let place = Place::new();
-    place.created("t (id BIGINT) STORED AS DELTA LOCATION '$'").await;
+    place
+        .created("t (id BIGINT) STORED AS DELTA LOCATION '$'")
+        .await;
     run(&place.ctx, "INSERT INTO t VALUES (1)").await;
     let before = entries(place.dir.path());
     run(&place.ctx, "DROP TABLE t").await;
@@ -448,9 +564,15 @@ async fn drop_table_leaves_the_files() {
 #[tokio::test]
 async fn tables_of_other_kinds_are_created_and_changed_as_before() {
     let place = Place::new();
-    place.created("t (id BIGINT) STORED AS DELTA LOCATION '$/t'").await;
+    place
+        .created("t (id BIGINT) STORED AS DELTA LOCATION '$/t'")
+        .await;
     run(&place.ctx, "INSERT INTO t VALUES (1), (2)").await;
-    run(&place.ctx, "CREATE TABLE m AS SELECT id, id * 2 AS twice FROM t").await;
+    run(
+        &place.ctx,
+        "CREATE TABLE m AS SELECT id, id * 2 AS twice FROM t",
+    )
+    .await;
     run(&place.ctx, "INSERT INTO m VALUES (7, 7)").await;
     assert_eq!(rows(&place.ctx, "SELECT sum(twice) FROM m").await, ["13"]);
     run(&place.ctx, "DELETE FROM m WHERE id = 7").await;
@@ -458,11 +580,23 @@ async fn tables_of_other_kinds_are_created_and_changed_as_before() {
     assert_eq!(rows(&place.ctx, "SELECT sum(twice) FROM m").await, ["4"]);
     run(
         &place.ctx,
-        &format!("COPY t TO '{}/copy.parquet' STORED AS PARQUET", place.path()),
+        &format!(
+            "COPY t TO '{}/copy.parquet' STORED AS PARQUET",
+            place.path()
+        ),
     )
     .await;
-    place.created("c STORED AS PARQUET LOCATION '$/copy.parquet'").await;
+    place
+        .created("c STORED AS PARQUET LOCATION '$/copy.parquet'")
+        .await;
     run(&place.ctx, "INSERT INTO t SELECT id + 10 FROM c").await;
-    run(&place.ctx, "CREATE VIEW v AS SELECT id FROM t WHERE id > 10").await;
-    assert_eq!(rows(&place.ctx, "SELECT id FROM v ORDER BY id").await, ["11", "12"]);
+    run(
+        &place.ctx,
+        "CREATE VIEW v AS SELECT id FROM t WHERE id > 10",
+    )
+    .await;
+    assert_eq!(
+        rows(&place.ctx, "SELECT id FROM v ORDER BY id").await,
+        ["11", "12"]
+    );
 }

@@ -43,12 +43,24 @@ async fn a_column_added_later_is_null_in_old_files() {
         push_filters(&table.ctx, pushdown).await;
         for (query, expected) in [
             ("SELECT count(*), count(late) FROM t", vec!["8|1"]),
-            ("SELECT id FROM t WHERE late IS NULL ORDER BY id", vec!["0", "1", "2", "3", "4", "5", "101"]),
-            ("SELECT id, late FROM t WHERE late IS NOT NULL", vec!["100|new"]),
+            (
+                "SELECT id FROM t WHERE late IS NULL ORDER BY id",
+                vec!["0", "1", "2", "3", "4", "5", "101"],
+            ),
+            (
+                "SELECT id, late FROM t WHERE late IS NOT NULL",
+                vec!["100|new"],
+            ),
             ("SELECT id FROM t WHERE late = 'new'", vec!["100"]),
             ("SELECT id FROM t WHERE late <> 'old'", vec!["100"]),
-            ("SELECT id FROM t WHERE id > 4 AND late IS DISTINCT FROM 'new' ORDER BY id", vec!["5", "101"]),
-            ("SELECT id FROM t ORDER BY late NULLS LAST, id DESC LIMIT 2", vec!["100", "101"]),
+            (
+                "SELECT id FROM t WHERE id > 4 AND late IS DISTINCT FROM 'new' ORDER BY id",
+                vec!["5", "101"],
+            ),
+            (
+                "SELECT id FROM t ORDER BY late NULLS LAST, id DESC LIMIT 2",
+                vec!["100", "101"],
+            ),
             ("SELECT late FROM t WHERE id = 3", vec!["NULL"]),
         ] {
             assert_eq!(table.rows(query).await, expected, "{query}");
@@ -56,11 +68,27 @@ async fn a_column_added_later_is_null_in_old_files() {
     }
     // A rewrite of an old file writes the new column too.
     assert_eq!(table.count("UPDATE t SET x = -1 WHERE id = 1").await, 1);
-    assert_eq!(table.count("UPDATE t SET late = 'set' WHERE id = 4").await, 1);
-    assert_eq!(table.count("DELETE FROM t WHERE late IS NULL AND id >= 100").await, 1);
+    assert_eq!(
+        table.count("UPDATE t SET late = 'set' WHERE id = 4").await,
+        1
+    );
+    assert_eq!(
+        table
+            .count("DELETE FROM t WHERE late IS NULL AND id >= 100")
+            .await,
+        1
+    );
     assert_eq!(
         table.rows("SELECT id, x, late FROM t ORDER BY id").await,
-        ["0|0|NULL", "1|-1|NULL", "2|2|NULL", "3|3|NULL", "4|4|set", "5|5|NULL", "100|1|new"]
+        [
+            "0|0|NULL",
+            "1|-1|NULL",
+            "2|2|NULL",
+            "3|3|NULL",
+            "4|4|set",
+            "5|5|NULL",
+            "100|1|new"
+        ]
     );
 }
 
@@ -86,7 +114,11 @@ async fn the_next_statement_sees_what_another_process_committed() {
         // DataFusion's own entry point and a view too.
         let frame = ctx.sql("SELECT count(*) FROM t").await.expect("plan");
         assert_eq!(frame.count().await.expect("runs"), 1);
-        run(ctx, "CREATE OR REPLACE VIEW v AS SELECT * FROM t WHERE id >= 10").await;
+        run(
+            ctx,
+            "CREATE OR REPLACE VIEW v AS SELECT * FROM t WHERE id >= 10",
+        )
+        .await;
         assert_eq!(rows(ctx, "SELECT count(*) FROM v").await, ["2"]);
     }
     run(&other, "DELETE FROM t WHERE id = 10").await;
@@ -120,11 +152,16 @@ async fn the_next_statement_sees_a_column_that_another_process_added() {
     let table = Table::numbers(1, 2, "").await;
     assert_eq!(table.rows("SELECT * FROM t WHERE id = 0").await, ["0|0"]);
     add_column(&table, "late").await;
-    assert_eq!(table.rows("SELECT * FROM t WHERE id = 0").await, ["0|0|NULL"]);
+    assert_eq!(
+        table.rows("SELECT * FROM t WHERE id = 0").await,
+        ["0|0|NULL"]
+    );
     table.run("INSERT INTO t VALUES (5, 5, 5)").await;
     assert_eq!(table.rows("SELECT late FROM t WHERE id = 5").await, ["5"]);
     add_column(&table, "later").await;
-    table.run("UPDATE t SET later = late + 1 WHERE id = 5").await;
+    table
+        .run("UPDATE t SET later = late + 1 WHERE id = 5")
+        .await;
     assert_eq!(table.rows("SELECT later FROM t WHERE id = 5").await, ["6"]);
 }
 
@@ -155,4 +192,61 @@ async fn plain_ctx_sql_meets_new_columns_at_the_second_try() {
     let frame = table.ctx.sql("SELECT * FROM t").await.expect("plan");
     assert_eq!(frame.schema().fields().len(), 3);
     assert_eq!(frame.count().await.expect("runs"), 2);
+}
+
+#[tokio::test]
+async fn required_fields_inside_a_column_are_read_from_files_with_optional_ones() {
+    let columns = "id BIGINT, st STRUCT<a BIGINT, b STRUCT<c BIGINT>>, l BIGINT[]";
+    let row = |id: i64| {
+        format!(
+            "VALUES ({id}, named_struct('a', {id}, 'b', named_struct('c', {id})), make_array({id}))"
+        )
+    };
+    for pushdown in PUSHDOWN {
+        let table = Table::create(columns, "", &[&row(1), &row(2)]).await;
+        // Every field inside is required from the start, as far as the log goes.
+        table.change_log_entry(0, |action| {
+            if let Some(text) = action.pointer_mut("/metaData/schemaString") {
+                let schema = text.as_str().expect("text").to_owned();
+                let (first, inside) = schema.split_at(schema.find("fields").expect("fields") + 6);
+                let inside = inside
+                    .replace("\"containsNull\":true", "\"containsNull\":false")
+                    .replace(
+                        "\"name\":\"a\",\"nullable\":true",
+                        "\"name\":\"a\",\"nullable\":false",
+                    )
+                    .replace(
+                        "\"name\":\"c\",\"nullable\":true",
+                        "\"name\":\"c\",\"nullable\":false",
+                    );
+                let required = format!("{first}{inside}");
+                assert_ne!(required, schema);
+                *text = required.into();
+            }
+        });
+        let ctx = table.other_session().await;
+        push_filters(&ctx, pushdown).await;
+        for (query, expected) in [
+            (
+                "SELECT * FROM t ORDER BY id",
+                vec!["1|{a: 1, b: {c: 1}}|[1]", "2|{a: 2, b: {c: 2}}|[2]"],
+            ),
+            ("SELECT id FROM t WHERE st['a'] = 2", vec!["2"]),
+            ("SELECT st['b']['c'], l[1] FROM t WHERE id = 1", vec!["1|1"]),
+            ("SELECT count(*) FROM t", vec!["2"]),
+        ] {
+            assert_eq!(rows(&ctx, query).await, expected, "{query}");
+        }
+        run(
+            &ctx,
+            "INSERT INTO t SELECT id + 10, st, l FROM t WHERE id = 1",
+        )
+        .await;
+        run(&ctx, "UPDATE t SET id = 20 WHERE st['a'] = 2").await;
+        run(&ctx, "DELETE FROM t WHERE l[1] = 1 AND id < 10").await;
+        assert_eq!(
+            rows(&ctx, "SELECT id, st FROM t ORDER BY id").await,
+            ["11|{a: 1, b: {c: 1}}", "20|{a: 2, b: {c: 2}}"]
+        );
+    }
 }

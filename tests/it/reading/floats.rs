@@ -82,7 +82,9 @@ async fn table(writer: Writer) -> Table {
         Writer::Ours => {
             for file in 0..batches.len() {
                 table
-                    .run(&format!("INSERT INTO t SELECT * FROM m WHERE id / 10 = {file}"))
+                    .run(&format!(
+                        "INSERT INTO t SELECT * FROM m WHERE id / 10 = {file}"
+                    ))
                     .await;
             }
         }
@@ -180,10 +182,18 @@ async fn a_nan_beyond_the_bounds_is_found() {
     // What the comparison above would not notice if both sides were wrong.
     for writer in WRITERS {
         let table = table(writer).await;
-        let found = table.run("SELECT id FROM t WHERE d > 6.5 ORDER BY id").await;
+        let found = table
+            .run("SELECT id FROM t WHERE d > 6.5 ORDER BY id")
+            .await;
         let ids: Vec<i64> = found
             .iter()
-            .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .flat_map(|batch| {
+                batch
+                    .column(0)
+                    .as_primitive::<Int64Type>()
+                    .values()
+                    .to_vec()
+            })
             .collect();
         // NaN of 1 and 80, infinity of 50.
         assert_eq!(ids, [1, 50, 80], "{writer:?}");

@@ -81,7 +81,9 @@ async fn queries_without_parquet_pruning_give_the_same_rows() {
     let table = table(2).await;
     for option in ["pruning", "enable_page_index", "bloom_filter_on_read"] {
         table
-            .run(&format!("SET datafusion.execution.parquet.{option} = false"))
+            .run(&format!(
+                "SET datafusion.execution.parquet.{option} = false"
+            ))
             .await;
     }
     compare(&table.ctx, "no pruning").await;
@@ -189,7 +191,9 @@ async fn row_groups_and_pages_are_pruned_without_losing_rows() {
 #[tokio::test]
 async fn an_empty_table_has_no_rows_and_its_columns() {
     let table = Table::create("id BIGINT, x BIGINT, s_text VARCHAR", "", &[]).await;
-    table.run(&format!("CREATE TABLE m AS {ROWS} LIMIT 0")).await;
+    table
+        .run(&format!("CREATE TABLE m AS {ROWS} LIMIT 0"))
+        .await;
     for pushdown in PUSHDOWN {
         push_filters(&table.ctx, pushdown).await;
         compare(&table.ctx, "empty").await;
@@ -232,7 +236,9 @@ async fn a_checkpoint_is_read_like_the_entries_it_replaces() {
     open(&ctx, "t", &table.path()).await;
     assert_eq!(sorted(&ctx, "SELECT * FROM t").await, expected);
     assert_eq!(
-        rows(&ctx, "SELECT id FROM t WHERE id BETWEEN 58 AND 72").await.len(),
+        rows(&ctx, "SELECT id FROM t WHERE id BETWEEN 58 AND 72")
+            .await
+            .len(),
         4
     );
 }
@@ -262,7 +268,9 @@ async fn casts_that_do_not_keep_the_order_lose_no_row() {
         .await;
     for file in 0..3 {
         table
-            .run(&format!("INSERT INTO t SELECT * FROM m WHERE id / 10 = {file}"))
+            .run(&format!(
+                "INSERT INTO t SELECT * FROM m WHERE id / 10 = {file}"
+            ))
             .await;
     }
     for pushdown in PUSHDOWN {

@@ -4,8 +4,29 @@ use super::{PUSHDOWN, push_filters, same_as_memory, sorted};
 use crate::support::{Table, rows};
 
 const ODD: &[&str] = &[
-    "a/b", "a b", "ü", "%", "a%2Fb", "a%25b", "=", "x=y", "it's", "\"q\"", "a:b", ".", "..", "a\\b",
-    "#?&", "{}[]", "a\tb", "a\nb", "NULL", "null", "__HIVE_DEFAULT_PARTITION__x", "🦀", " ",
+    "a/b",
+    "a b",
+    "ü",
+    "%",
+    "a%2Fb",
+    "a%25b",
+    "=",
+    "x=y",
+    "it's",
+    "\"q\"",
+    "a:b",
+    ".",
+    "..",
+    "a\\b",
+    "#?&",
+    "{}[]",
+    "a\tb",
+    "a\nb",
+    "NULL",
+    "null",
+    "__HIVE_DEFAULT_PARTITION__x",
+    "🦀",
+    " ",
     "http://x/y",
 ];
 
@@ -32,7 +53,10 @@ async fn odd_characters_in_partition_values_come_back() {
     for value in ODD {
         let query = format!("SELECT id FROM {{t}} WHERE p = {}", quoted(value));
         same_as_memory(&table.ctx, &query, "each").await;
-        assert_eq!(sorted(&table.ctx, &query.replace("{t}", "t")).await.len(), 1);
+        assert_eq!(
+            sorted(&table.ctx, &query.replace("{t}", "t")).await.len(),
+            1
+        );
     }
     // deltalake finds the same files under the same values.
     let ctx = table.deltalake_session().await;
@@ -43,12 +67,17 @@ async fn odd_characters_in_partition_values_come_back() {
     // And a change finds them again.
     for value in ODD {
         let changed = table
-            .count(&format!("UPDATE t SET id = id + 1000 WHERE p = {}", quoted(value)))
+            .count(&format!(
+                "UPDATE t SET id = id + 1000 WHERE p = {}",
+                quoted(value)
+            ))
             .await;
         assert_eq!(changed, 1, "{value}");
     }
     assert_eq!(
-        table.rows("SELECT count(*), min(id) FROM t WHERE id >= 1000").await,
+        table
+            .rows("SELECT count(*), min(id) FROM t WHERE id >= 1000")
+            .await,
         [format!("{}|1000", ODD.len())]
     );
     for value in ODD {
@@ -67,9 +96,7 @@ async fn odd_characters_written_by_deltalake_are_read() {
     use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 
     let table = Table::create("id BIGINT, p VARCHAR", "PARTITIONED BY (p)", &[]).await;
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(
-        (0..).take(ODD.len()),
-    ));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..).take(ODD.len())));
     let values: ArrayRef = Arc::new(StringArray::from(ODD.to_vec()));
     let batch = RecordBatch::try_from_iter([("id", ids), ("p", values)]).expect("batch");
     table
@@ -122,12 +149,22 @@ async fn typed_partition_columns_give_the_rows_of_a_memory_table() {
         (
             "INT",
             "(0, 10), (1, 9), (2, -1), (3, NULL), (4, 2147483647)",
-            &["p < 10", "p = 9", "p IS NULL", "p > 2147483646", "p IN (9, -1)"][..],
+            &[
+                "p < 10",
+                "p = 9",
+                "p IS NULL",
+                "p > 2147483646",
+                "p IN (9, -1)",
+            ][..],
         ),
         (
             "DATE",
             "(0, DATE '2024-02-29'), (1, DATE '1969-12-31'), (2, DATE '9999-12-31'), (3, NULL)",
-            &["p > DATE '2000-01-01'", "p = DATE '1969-12-31'", "p IS NULL"],
+            &[
+                "p > DATE '2000-01-01'",
+                "p = DATE '1969-12-31'",
+                "p IS NULL",
+            ],
         ),
         (
             "TIMESTAMP",
@@ -144,7 +181,11 @@ async fn typed_partition_columns_give_the_rows_of_a_memory_table() {
             "TIMESTAMP WITH TIME ZONE",
             "(0, TIMESTAMP '2024-02-29 12:34:56.123456'), (1, TIMESTAMP '1969-12-31 23:59:59'), \
              (2, NULL)",
-            &["p > '2024-02-29T12:34:56.123455Z'", "p < '1970-01-01T00:00:00Z'", "p IS NULL"],
+            &[
+                "p > '2024-02-29T12:34:56.123455Z'",
+                "p < '1970-01-01T00:00:00Z'",
+                "p IS NULL",
+            ],
         ),
         (
             "DECIMAL(38, 2)",
@@ -160,7 +201,14 @@ async fn typed_partition_columns_give_the_rows_of_a_memory_table() {
             "DOUBLE",
             "(0, CAST('NaN' AS DOUBLE)), (1, -1.5), (2, CAST('Infinity' AS DOUBLE)), (3, 0.1), \
              (4, NULL)",
-            &["p > 1.0", "p < 0.2", "p = 0.1", "p <> 0.1", "p IS NULL", "p IN (0.1, 7)"],
+            &[
+                "p > 1.0",
+                "p < 0.2",
+                "p = 0.1",
+                "p <> 0.1",
+                "p IS NULL",
+                "p IN (0.1, 7)",
+            ],
         ),
         (
             "BYTEA",

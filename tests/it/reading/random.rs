@@ -42,7 +42,11 @@ fn values(row: i64, random: &mut StdRng) -> String {
         or_null(format!("'{}'", text(row))),
         or_null(format!("{wide}.0000000001")),
         or_null(format!("DATE '{}-01-{:02}'", 1960 + row, row % 27 + 1)),
-        or_null(format!("TIMESTAMP '{}-03-01 23:59:59.{:06}'", 1960 + row, row * 20_833 % 1_000_000)),
+        or_null(format!(
+            "TIMESTAMP '{}-03-01 23:59:59.{:06}'",
+            1960 + row,
+            row * 20_833 % 1_000_000
+        )),
         or_null(match row % 9 {
             4 => "CAST('NaN' AS DOUBLE)".to_owned(),
             _ => format!("{}.5", row - 24),
@@ -86,7 +90,10 @@ fn operand(random: &mut StdRng) -> (&'static str, String) {
     let row = random.random_range(-2..FILES * ROWS_PER_FILE + 2);
     match random.random_range(0..7) {
         0 => ("k", row.to_string()),
-        1 => ("i", ((row - 24) * 7 + random.random_range(-1..=1)).to_string()),
+        1 => (
+            "i",
+            ((row - 24) * 7 + random.random_range(-1..=1)).to_string(),
+        ),
         2 => {
             let mut text = text(row.max(0));
             match random.random_range(0..4) {
@@ -98,7 +105,13 @@ fn operand(random: &mut StdRng) -> (&'static str, String) {
         }
         3 => {
             let wide = i128::from(row - 20) * 1_000_000_000_000_000_000_003_i128;
-            ("dc", format!("CAST('{wide}.000000000{}' AS DECIMAL(38, 10))", random.random_range(0..3)))
+            (
+                "dc",
+                format!(
+                    "CAST('{wide}.000000000{}' AS DECIMAL(38, 10))",
+                    random.random_range(0..3)
+                ),
+            )
         }
         4 => (
             "dt",
@@ -121,7 +134,11 @@ fn term(random: &mut StdRng) -> String {
     match random.random_range(0..12) {
         0 => format!("{column} IS NULL"),
         1 => format!("{column} IS NOT NULL"),
-        2 => one(random, &["b", "NOT b", "b = false", "b IS NULL", "b IS NOT TRUE"]).to_owned(),
+        2 => one(
+            random,
+            &["b", "NOT b", "b = false", "b IS NULL", "b IS NOT TRUE"],
+        )
+        .to_owned(),
         3 if column == "s" => {
             let prefix: String = literal.trim_matches('\'').chars().take(6).collect();
             format!("s {} '{prefix}%'", one(random, &["LIKE", "NOT LIKE"]))
@@ -136,7 +153,10 @@ fn term(random: &mut StdRng) -> String {
             one(random, &["IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
         ),
         7 => format!("{literal} {} {column}", one(random, &["<", ">=", "="])),
-        8 if column == "i" => format!("CAST(i AS BIGINT) {} {literal}", one(random, &["<", ">", "="])),
+        8 if column == "i" => format!(
+            "CAST(i AS BIGINT) {} {literal}",
+            one(random, &["<", ">", "="])
+        ),
         8 if column == "k" => format!("CAST(k AS DOUBLE) {} {literal}.5", one(random, &["<", ">"])),
         _ => format!(
             "{column} {} {literal}",
@@ -169,7 +189,11 @@ async fn pruned(table: &Table, predicate: &str) -> usize {
         if let Some(scan) = plan.downcast_ref::<DeltaScanExec>() {
             return scan.summary().files_pruned;
         }
-        let Some(child) = plan.children().first().map(|child| std::sync::Arc::clone(child)) else {
+        let Some(child) = plan
+            .children()
+            .first()
+            .map(|child| std::sync::Arc::clone(child))
+        else {
             return 0;
         };
         plan = child;

@@ -61,7 +61,9 @@ impl LogStore for Watched {
         entry: CommitOrBytes,
         operation: Uuid,
     ) -> Result<(), TransactionError> {
-        self.inner.write_commit_entry(version, entry, operation).await
+        self.inner
+            .write_commit_entry(version, entry, operation)
+            .await
     }
 
     async fn abort_commit_entry(
@@ -70,7 +72,9 @@ impl LogStore for Watched {
         entry: CommitOrBytes,
         operation: Uuid,
     ) -> Result<(), TransactionError> {
-        self.inner.abort_commit_entry(version, entry, operation).await
+        self.inner
+            .abort_commit_entry(version, entry, operation)
+            .await
     }
 
     async fn get_latest_version(&self, start: Version) -> DeltaResult<Version> {
@@ -96,7 +100,10 @@ async fn a_store_that_cannot_refuse_a_version_is_refused_when_the_table_is_opene
     let store = Watched::new(&table, "LastWriterWinsLogStore").await;
     let error = TableHandle::new(store).expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.message().contains("LastWriterWinsLogStore"), "{error}");
+    assert!(
+        error.message().contains("LastWriterWinsLogStore"),
+        "{error}"
+    );
     let store = Watched::new(&table, "DefaultLogStore").await;
     let handle = TableHandle::new(store).expect("safe");
     DisjointTableProvider::try_new(Arc::new(handle))
@@ -114,8 +121,13 @@ async fn winners_are_read_as_many_at_once_as_the_option_says() {
             .await
             .expect("provider");
         let ctx = session();
-        ctx.register_table("t", Arc::new(provider)).expect("registered");
-        run(&ctx, &format!("SET delta.winner_read_concurrency = {concurrency}")).await;
+        ctx.register_table("t", Arc::new(provider))
+            .expect("registered");
+        run(
+            &ctx,
+            &format!("SET delta.winner_read_concurrency = {concurrency}"),
+        )
+        .await;
         let loser = plan(&ctx, "UPDATE t SET x = 9 WHERE id = 1").await;
         for id in 10..16 {
             table.run(&format!("INSERT INTO t VALUES ({id}, 0)")).await;

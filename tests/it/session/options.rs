@@ -1,8 +1,8 @@
 //! `SET`, `SHOW` and `RESET` of this crate's options, and DataFusion's options that change types,
 //! partitions and batches.
 
-use datafusion::prelude::SessionConfig;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionConfig;
 use datafusion::prelude::SessionContext;
 use delta_disjoint::config::DeltaOptions;
 use delta_disjoint::{ErrorKind, register};
@@ -98,10 +98,26 @@ async fn statements_work_whatever_the_session_options() {
              CASE WHEN value % 2 = 0 THEN 'even' ELSE 'odd' END FROM generate_series(0, 9)",
         )
         .await;
-        run(ctx, "UPDATE u SET s = s || '!' WHERE s IN ('s1', 's2') OR id = 9").await;
-        run(ctx, "UPDATE u SET p = 'moved' WHERE p = 'odd' AND s LIKE '%!'").await;
-        run(ctx, "DELETE FROM u WHERE s = 's4' OR id IN (SELECT id FROM u WHERE s = 's5')").await;
-        run(ctx, "INSERT INTO u SELECT id + 100, s, ts, p FROM u WHERE p = 'even'").await;
+        run(
+            ctx,
+            "UPDATE u SET s = s || '!' WHERE s IN ('s1', 's2') OR id = 9",
+        )
+        .await;
+        run(
+            ctx,
+            "UPDATE u SET p = 'moved' WHERE p = 'odd' AND s LIKE '%!'",
+        )
+        .await;
+        run(
+            ctx,
+            "DELETE FROM u WHERE s = 's4' OR id IN (SELECT id FROM u WHERE s = 's5')",
+        )
+        .await;
+        run(
+            ctx,
+            "INSERT INTO u SELECT id + 100, s, ts, p FROM u WHERE p = 'even'",
+        )
+        .await;
         assert_eq!(
             rows(ctx, "SELECT id, s, p FROM u ORDER BY id").await,
             [
@@ -121,7 +137,11 @@ async fn statements_work_whatever_the_session_options() {
             "{options:?}"
         );
         assert_eq!(
-            rows(ctx, "SELECT DISTINCT ts, arrow_typeof(ts), arrow_typeof(id) FROM u").await,
+            rows(
+                ctx,
+                "SELECT DISTINCT ts, arrow_typeof(ts), arrow_typeof(id) FROM u"
+            )
+            .await,
             ["2024-01-01T12:00:00|Timestamp(µs)|Int64"],
             "{options:?}"
         );
