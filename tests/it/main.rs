@@ -10,7 +10,6 @@
 mod concurrent_update;
 mod create;
 mod features;
-mod golden;
 mod layering;
 mod reading;
 mod session;
