@@ -13,6 +13,7 @@ pub mod predicate;
 pub mod provider;
 pub mod prune;
 pub mod read_set;
+pub mod removable;
 pub mod scan;
 pub mod snapshot;
 pub mod statistics;

@@ -202,11 +202,15 @@ impl Attempts {
                 log.keep_temporary_file();
                 Ok(Attempt::Committed(version, verdict))
             }
-            Ok(winner) => {
-                self.read_back = winner;
+            Ok(Some(winner)) => {
+                self.read_back = Some(winner);
                 Ok(Attempt::Lost)
             }
             // It may be ours.
+            Ok(None) => {
+                log.keep_temporary_file();
+                Err(self.unknown(version, "it exists, but it cannot be found"))
+            }
             Err(error) => {
                 log.keep_temporary_file();
                 Err(self.unknown(version, &error.to_string()))

@@ -22,10 +22,12 @@ use object_store::path::Path;
 
 use super::actions::Actions;
 use super::checkpoint::checkpoint_if_due;
-use super::transaction::{Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction};
+use super::transaction::{
+    Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
+};
 use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
 use crate::read::path::object_path;
 use crate::read::read_set::{ReadScope, ReadSet};
@@ -224,7 +226,7 @@ async fn commit(
             Err(error) => {
                 // Only where it is certain that no commit names them: a lost answer may have been
                 // a success.
-                if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Contended) {
+                if OutcomeUnknown::find(&error).is_none() {
                     delete_files(target.handle.object_store().as_ref(), written).await;
                 }
                 return Err(error.into());

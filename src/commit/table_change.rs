@@ -36,7 +36,7 @@ pub fn metadata_conflict(ours: &TableMetadata, theirs: &TableMetadata) -> Option
     if ours.id != theirs.id {
         return Some("the table was replaced".to_owned());
     }
-    if ours.schema_string != theirs.schema_string {
+    if !same_schema(&ours.schema_string, &theirs.schema_string) {
         return Some("the schema changed".to_owned());
     }
     if ours.partition_columns != theirs.partition_columns {
@@ -54,9 +54,21 @@ pub fn metadata_conflict(ours: &TableMetadata, theirs: &TableMetadata) -> Option
     }
     let rest = |metadata: &TableMetadata| TableMetadata {
         configuration: Default::default(),
+        schema_string: String::new(),
         ..metadata.clone()
     };
     (rest(ours) != rest(theirs)).then(|| "name, description or format changed".to_owned())
+}
+
+/// Whether two schemas in Delta's JSON form are one. Other writers put the keys of an object in
+/// another order, the fields of a struct never.
+fn same_schema(ours: &str, theirs: &str) -> bool {
+    let parse = serde_json::from_str::<serde_json::Value>;
+    ours == theirs
+        || match (parse(ours), parse(theirs)) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            _ => false,
+        }
 }
 
 /// What `theirs` changes in `ours` that makes our work invalid; `None` if nothing does.
@@ -132,6 +144,37 @@ fn features<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn schema_is_the_same_in_any_order_of_keys_but_not_of_fields() {
+        let base =
+            r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"b","type":"long"}]}"#;
+        let cases = [
+            (base, true),
+            (
+                r#"{"fields": [{"type":"long","name":"a"},{"name":"b","type":"long"}], "type":"struct"}"#,
+                true,
+            ),
+            (
+                r#"{"type":"struct","fields":[{"name":"b","type":"long"},{"name":"a","type":"long"}]}"#,
+                false,
+            ),
+            (
+                r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"b","type":"integer"}]}"#,
+                false,
+            ),
+            (
+                r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"b","type":"long","nullable":true}]}"#,
+                false,
+            ),
+            ("{", false),
+        ];
+        for (other, expected) in cases {
+            assert_eq!(same_schema(base, other), expected, "{other}");
+            assert_eq!(same_schema(other, base), expected, "{other}");
+        }
+        assert!(same_schema("{", "{"));
+    }
 
     #[test]
     fn only_harmless_metadata_changes_pass() {

@@ -1,5 +1,6 @@
 //! A commit that won: what another writer put into the log after our read version.
 
+use deltalake::kernel::Add;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -8,6 +9,19 @@ use crate::error::Result;
 
 /// What `engineInfo` starts with where decimal bounds in statistics are exact.
 const EXACT_WRITERS: [&str; 2] = ["Apache-Spark/", "delta-disjoint/"];
+
+/// Operations that write every file they add, unless the file has a deletion vector. Others put old
+/// files back with the statistics that they had, whoever wrote those: RESTORE, CLONE, CONVERT.
+const WRITING_OPERATIONS: [&str; 8] = [
+    "WRITE",
+    "UPDATE",
+    "DELETE",
+    "MERGE",
+    "STREAMING UPDATE",
+    "CREATE TABLE AS SELECT",
+    "REPLACE TABLE AS SELECT",
+    "CREATE OR REPLACE TABLE AS SELECT",
+];
 
 /// One commit between our read version and the version we try to write.
 #[derive(Debug, Clone)]
@@ -48,12 +62,20 @@ impl WinningCommit {
         self.info.is_blind_append == Some(true) && self.actions.is_pure_append()
     }
 
-    /// Whether the statistics it wrote hold decimal bounds without loss.
-    pub fn is_exact_writer(&self) -> bool {
-        self.info
+    /// Whether the statistics of `add`, one of its files, hold decimal bounds without loss: its
+    /// writer is exact and wrote the file itself.
+    pub fn is_exact_writer_of(&self, add: &Add) -> bool {
+        let exact = self
+            .info
             .engine_info
             .as_deref()
-            .is_some_and(|engine| EXACT_WRITERS.iter().any(|exact| engine.starts_with(exact)))
+            .is_some_and(|engine| EXACT_WRITERS.iter().any(|exact| engine.starts_with(exact)));
+        let writes = self
+            .info
+            .operation
+            .as_deref()
+            .is_some_and(|operation| WRITING_OPERATIONS.contains(&operation));
+        exact && writes && add.deletion_vector.is_none()
     }
 }
 
@@ -203,24 +225,37 @@ mod tests {
     }
 
     #[test]
-    fn exact_writers_are_known_by_their_prefix() {
-        let cases = [
-            (Some("Apache-Spark/3.5 Delta-Lake/3.2"), true),
-            (Some("delta-disjoint/0.1.0"), true),
-            (Some("delta-rs:py-1.1"), false),
-            (Some("x Apache-Spark/3.5"), false),
-            (None, false),
-        ];
-        for (engine, expected) in cases {
+    fn decimals_are_exact_where_an_exact_writer_wrote_the_file_itself() {
+        use crate::commit::fixtures::add;
+        let (spark, ours) = ("Apache-Spark/3.5 Delta-Lake/3.2", "delta-disjoint/0.1.0");
+        let new: Add = add("a").into();
+        let marked: Add = add("a").dv("v", 1).into();
+        for (engine, operation, file, expected) in [
+            (Some(spark), Some("WRITE"), &new, true),
+            (Some(ours), Some("UPDATE"), &new, true),
+            (Some("delta-rs:py-1.1"), Some("WRITE"), &new, false),
+            (Some("x Apache-Spark/3.5"), Some("WRITE"), &new, false),
+            (None, Some("WRITE"), &new, false),
+            // The file and its statistics may come from any writer.
+            (Some(spark), Some("RESTORE"), &new, false),
+            (Some(spark), Some("CLONE"), &new, false),
+            (Some(spark), None, &new, false),
+            (Some(spark), Some("DELETE"), &marked, false),
+        ] {
             let winner = WinningCommit {
                 version: 1,
                 info: CommitInfo {
                     engine_info: engine.map(str::to_owned),
+                    operation: operation.map(str::to_owned),
                     ..CommitInfo::default()
                 },
                 actions: Actions::default(),
             };
-            assert_eq!(winner.is_exact_writer(), expected, "{engine:?}");
+            assert_eq!(
+                winner.is_exact_writer_of(file),
+                expected,
+                "{engine:?} {operation:?}"
+            );
         }
     }
 }

@@ -19,10 +19,10 @@ use super::sources::{InputReads, reads_of_input};
 use crate::error::Result;
 use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
-use crate::read::path::check_removable;
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
 use crate::read::provider::{DisjointTableProvider, Pin};
 use crate::read::read_set::{Read, ReadScope};
+use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
 
 /// Loads the newest version of every Delta table that `plan` names, once each, and pins all its
@@ -34,12 +34,16 @@ use crate::read::table::TableHandle;
 /// `Unsupported` for a table that cannot be read or changed.
 pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
     let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
+    let mut rewritten = HashSet::new();
     plan.apply_with_subqueries(|node| {
         let provider = match node {
             LogicalPlan::TableScan(scan) => delta_provider(&scan.source),
-            LogicalPlan::Extension(extension) => {
-                delta_dml(extension).map(|dml| dml.target().clone())
-            }
+            LogicalPlan::Extension(extension) => delta_dml(extension).map(|dml| {
+                if removes_files(dml.kind()) {
+                    rewritten.insert(dml.target().handle().location().to_owned());
+                }
+                dml.target().clone()
+            }),
             _ => None,
         };
         if let Some(provider) = provider {
@@ -60,6 +64,9 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         let snapshot = handle.newest().await?;
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
+        }
+        if rewritten.contains(&location) {
+            check_removable(&handle, &snapshot).await?;
         }
         let pin = Pin {
             snapshot,
@@ -138,14 +145,8 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
     let snapshot = &pin.snapshot;
     check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
     check_writable(&snapshot.protocol, &snapshot.metadata)?;
-    if matches!(
-        dml.kind(),
-        DmlKind::Overwrite | DmlKind::Update | DmlKind::Delete | DmlKind::Truncate
-    ) {
+    if removes_files(dml.kind()) {
         check_append_only(&snapshot.metadata, dml.kind().operation())?;
-        for add in snapshot.files.iter() {
-            check_removable(&add.path)?;
-        }
     }
     let brings_rows = matches!(
         dml.kind(),
@@ -156,7 +157,7 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
         .schema()
         .fields()
         .iter()
-        .filter(|field| !is_position(field.name()))
+        .filter(|field| dml.kind() != DmlKind::Update || !is_position(field.name()))
         .map(|field| (field.name(), field.data_type()))
         .eq(snapshot
             .schema
@@ -166,23 +167,31 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
     if brings_rows && !columns_fit {
         return Err(target.handle().columns_changed(snapshot));
     }
-    record_beside_scans(dml, &pin);
+    // One table that is reached by two locations, such as two mounts, still has one id. So has a
+    // copy of its folder, where this costs a retry.
+    let has_twin = pins.iter().any(|(location, other)| {
+        location != target.handle().location() && other.snapshot.metadata.id == snapshot.metadata.id
+    });
+    record_beside_scans(dml, &pin, has_twin);
     Ok(LogicalPlan::Extension(Extension {
         node: Arc::new(dml.pinned(pin)),
     }))
 }
 
 /// What the statement reads besides what its scans will record.
-fn record_beside_scans(dml: &DeltaDml, pin: &Pin) {
+fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
     let location = dml.target().handle().location();
-    let scope = match dml.kind() {
-        DmlKind::Overwrite | DmlKind::Truncate => ReadScope::WholeTable,
-        DmlKind::Insert => match reads_of_input(dml.input(), dml.target().handle()) {
-            InputReads::OtherTables => ReadScope::Nothing,
-            InputReads::Target => return,
-            InputReads::Unknown => ReadScope::WholeTable,
-        },
-        DmlKind::Update | DmlKind::Delete => return,
+    let reads = if has_twin {
+        InputReads::Unknown
+    } else {
+        reads_of_input(dml.input(), dml.target().handle())
+    };
+    let scope = match (dml.kind(), reads) {
+        (DmlKind::Overwrite | DmlKind::Truncate, _) | (_, InputReads::Unknown) => {
+            ReadScope::WholeTable
+        }
+        (DmlKind::Insert, InputReads::OtherTables) => ReadScope::Nothing,
+        (DmlKind::Insert, InputReads::Target) | (DmlKind::Update | DmlKind::Delete, _) => return,
     };
     let files: HashSet<String> = match scope {
         ReadScope::Nothing => HashSet::new(),
@@ -201,6 +210,13 @@ fn record_beside_scans(dml: &DeltaDml, pin: &Pin) {
             files: Arc::new(files),
         },
     );
+}
+
+fn removes_files(kind: DmlKind) -> bool {
+    match kind {
+        DmlKind::Insert => false,
+        DmlKind::Overwrite | DmlKind::Update | DmlKind::Delete | DmlKind::Truncate => true,
+    }
 }
 
 fn is_position(name: &str) -> bool {

@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result as DFResult;
+use arrow::datatypes::Fields;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result as DFResult};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    DmlStatement, Extension, LogicalPlan, LogicalPlanBuilder, TableSource, WriteOp,
+    DmlStatement, Expr, ExprSchemable, Extension, LogicalPlan, LogicalPlanBuilder, Projection,
+    TableSource, Values, WriteOp,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -53,18 +55,18 @@ pub(super) fn delta_provider(source: &Arc<dyn TableSource>) -> Option<DisjointTa
 fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<LogicalPlan> {
     let input = dml.input.as_ref().clone();
     let (kind, input) = match &dml.op {
-        WriteOp::Insert(InsertOp::Append) => (DmlKind::Insert, input),
-        WriteOp::Insert(InsertOp::Overwrite) => (DmlKind::Overwrite, input),
+        WriteOp::Insert(InsertOp::Append) => (DmlKind::Insert, new_rows(input, &provider)?),
+        WriteOp::Insert(InsertOp::Overwrite) => (DmlKind::Overwrite, new_rows(input, &provider)?),
         WriteOp::Insert(InsertOp::Replace) => {
             return Err(Error::unsupported(
                 "REPLACE INTO needs a key, which Delta tables do not have; use UPDATE and INSERT",
             ));
         }
         WriteOp::Delete => {
-            let input = target::with_positions(input, "DELETE")?;
+            let input = target::with_positions(input, "DELETE", &provider)?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
-        WriteOp::Update => (DmlKind::Update, target::update_input(input)?),
+        WriteOp::Update => (DmlKind::Update, target::update_input(input, &provider)?),
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
         WriteOp::MergeInto(_) => {
             return Err(Error::unsupported(
@@ -88,8 +90,86 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
     }))
 }
 
+/// The input of an INSERT with the columns of `table`. SQL brings them as they should be; a frame
+/// that is written to the table (`write_table`) has columns of its own.
+fn new_rows(plan: LogicalPlan, table: &DisjointTableProvider) -> Result<LogicalPlan> {
+    let schema = table.table_schema();
+    let given = plan.schema();
+    let same_names = given.fields().len() == schema.fields().len()
+        && given
+            .fields()
+            .iter()
+            .zip(schema.fields())
+            .all(|(given, column)| given.name() == column.name());
+    if !same_names {
+        let names = |fields: &Fields| {
+            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            names.join(", ")
+        };
+        return Err(Error::invalid(format!(
+            "rows with the columns ({}) for the table at {}, which has ({}); give them the table's \
+             names and order",
+            names(given.fields()),
+            table.handle().location(),
+            names(schema.fields()),
+        )));
+    }
+    let same_types = given
+        .fields()
+        .iter()
+        .zip(schema.fields())
+        .all(|(given, column)| given.data_type() == column.data_type());
+    if same_types {
+        return nullable_values(plan);
+    }
+    let columns = given
+        .columns()
+        .into_iter()
+        .zip(schema.fields())
+        .map(|(column, field)| {
+            let cast = planned(Expr::Column(column).cast_to(field.data_type(), given.as_ref()))?;
+            Ok(cast.alias(field.name()))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    planned(Projection::try_new(columns, Arc::new(plan))).map(LogicalPlan::Projection)
+}
+
+/// `plan` with `VALUES` that may hold NULL for a column that takes none: DataFusion gives them the
+/// table's nullability, and then fails without naming the column. The writer names it.
+fn nullable_values(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let input = nullable_values(Arc::unwrap_or_clone(projection.input))?;
+            planned(Projection::try_new(projection.expr, Arc::new(input)))
+                .map(LogicalPlan::Projection)
+        }
+        LogicalPlan::Values(Values { schema, values }) => {
+            let fields = schema
+                .iter()
+                .map(|(qualifier, field)| {
+                    let field = field.as_ref().clone().with_nullable(true);
+                    (qualifier.cloned(), Arc::new(field))
+                })
+                .collect();
+            let schema = planned(DFSchema::new_with_metadata(
+                fields,
+                schema.metadata().clone(),
+            ))?;
+            Ok(LogicalPlan::Values(Values {
+                schema: Arc::new(schema),
+                values,
+            }))
+        }
+        other => Ok(other),
+    }
+}
+
 fn no_rows() -> Result<LogicalPlan> {
     LogicalPlanBuilder::empty(false)
         .build()
         .map_err(|e| Error::internal("an empty plan").with_source(e))
+}
+
+fn planned<T>(result: DFResult<T>) -> Result<T> {
+    result.map_err(|e| Error::internal(format!("cannot plan the change: {e}")).with_source(e))
 }

@@ -1,18 +1,21 @@
-//! Whether the input of an INSERT can have read the table it writes to.
+//! Whether the input of a change can have read the table it writes to by another way than the
+//! scans that record themselves.
 
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{MemTable, source_as_provider};
 use datafusion::functions_table::generate_series::GenerateSeriesTable;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
+use url::Url;
 
 use crate::read::provider::DisjointTableProvider;
-use crate::read::table::TableHandle;
+use crate::read::table::{TableHandle, canonical_location};
 
-/// What the input of an INSERT reads of the target.
+/// What the input of a change reads of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InputReads {
     /// Nothing: all its sources are known to be something else.
@@ -52,29 +55,86 @@ fn reads_of_source(source: &Arc<dyn TableSource>, target: &TableHandle) -> Input
     };
     let provider: &dyn TableProvider = provider.as_ref();
     if let Some(ours) = provider.downcast_ref::<DisjointTableProvider>() {
-        return if ours.handle().location() == target.location() {
+        let location = ours.handle().location();
+        return if location == target.location() {
             InputReads::Target
-        } else {
+        } else if are_comparable(location, target.location()) {
             InputReads::OtherTables
+        } else {
+            InputReads::Unknown
         };
     }
-    if provider.is::<MemTable>() || provider.is::<GenerateSeriesTable>() {
+    // What a recursive query refers to itself by holds rows of the sources below it.
+    if provider.is::<MemTable>()
+        || provider.is::<GenerateSeriesTable>()
+        || provider.is::<CteWorkTable>()
+    {
         return InputReads::OtherTables;
     }
-    if let Some(listing) = provider.downcast_ref::<ListingTable>() {
-        let elsewhere = listing.table_paths().iter().all(|path| {
-            let path = path.as_str().trim_end_matches('/');
-            !within(path, target.location()) && !within(target.location(), path)
-        });
-        if elsewhere {
-            return InputReads::OtherTables;
-        }
+    if let Some(listing) = provider.downcast_ref::<ListingTable>()
+        && listing
+            .table_paths()
+            .iter()
+            .all(|path| is_elsewhere(path.get_url(), target.location()))
+    {
+        return InputReads::OtherTables;
     }
     InputReads::Unknown
+}
+
+/// Whether the files below `folder` are surely none of the table at `location`.
+fn is_elsewhere(folder: &Url, location: &str) -> bool {
+    let folder = canonical_location(folder);
+    are_comparable(&folder, location) && !within(&folder, location) && !within(location, &folder)
+}
+
+/// Whether two locations are different places if they are spelled differently: local files are not
+/// in a cloud, but one place in a cloud may go by several schemes.
+fn are_comparable(a: &str, b: &str) -> bool {
+    let scheme = |location: &str| {
+        location
+            .split_once(':')
+            .map(|(scheme, _)| scheme.to_owned())
+    };
+    match (scheme(a), scheme(b)) {
+        (Some(a), Some(b)) => a == b || a == "file" || b == "file",
+        _ => false,
+    }
 }
 
 fn within(inner: &str, outer: &str) -> bool {
     inner
         .strip_prefix(outer)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_is_elsewhere_only_where_it_cannot_be_the_table() {
+        let cases = [
+            ("file:///d/t", "file:///d/t", false),
+            ("file:///d/t/", "file:///d/t", false),
+            ("file:///d/", "file:///d/t", false),
+            ("file:///d/t/part-0.parquet", "file:///d/t", false),
+            ("file:///d/t2/", "file:///d/t", true),
+            ("file:///", "file:///d/t", false),
+            ("file:///d/t/", "s3://d/t", true),
+            ("s3://d/t/", "file:///d/t", true),
+            ("s3://d/t/", "s3://d/t", false),
+            ("s3://d/u/", "s3://d/t", true),
+            ("s3a://d/t/", "s3://d/t", false),
+            ("s3a://d/u/", "s3://d/t", false),
+        ];
+        for (folder, location, expected) in cases {
+            let folder = Url::parse(folder).expect("url");
+            assert_eq!(
+                is_elsewhere(&folder, location),
+                expected,
+                "{folder} {location}"
+            );
+        }
+    }
 }

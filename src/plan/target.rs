@@ -16,24 +16,29 @@ use datafusion::logical_expr::{
 use super::rule::delta_provider;
 use crate::error::{Error, Result};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN, file_field, row_field};
+use crate::read::provider::DisjointTableProvider;
 
-/// `plan` with file and position of each of the target's rows as additional columns.
-pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<LogicalPlan> {
+/// `plan` with file and position of each of the rows of `table` as additional columns.
+pub(super) fn with_positions(
+    plan: LogicalPlan,
+    statement: &str,
+    table: &DisjointTableProvider,
+) -> Result<LogicalPlan> {
     match plan {
-        LogicalPlan::TableScan(scan) => scan_with_positions(scan, statement),
+        LogicalPlan::TableScan(scan) => scan_with_positions(scan, statement, table),
         LogicalPlan::Filter(filter) => {
-            let input = with_positions(owned(filter.input), statement)?;
+            let input = with_positions(owned(filter.input), statement, table)?;
             planned(Filter::try_new(filter.predicate, Arc::new(input)).map(LogicalPlan::Filter))
         }
         LogicalPlan::SubqueryAlias(alias) => {
-            let input = with_positions(owned(alias.input), statement)?;
+            let input = with_positions(owned(alias.input), statement, table)?;
             planned(
                 SubqueryAlias::try_new(Arc::new(input), alias.alias)
                     .map(LogicalPlan::SubqueryAlias),
             )
         }
         LogicalPlan::Projection(projection) => {
-            let input = with_positions(owned(projection.input), statement)?;
+            let input = with_positions(owned(projection.input), statement, table)?;
             let mut exprs = projection.expr;
             exprs.extend(position_columns(&input)?);
             planned(Projection::try_new(exprs, Arc::new(input)).map(LogicalPlan::Projection))
@@ -45,7 +50,7 @@ pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<Logic
                 JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark
             ) =>
         {
-            join.left = Arc::new(with_positions(owned(join.left), statement)?);
+            join.left = Arc::new(with_positions(owned(join.left), statement, table)?);
             planned(LogicalPlan::Join(join).recompute_schema())
         }
         LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row => {
@@ -60,7 +65,7 @@ pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<Logic
         ))),
         LogicalPlan::Join(_) => Err(Error::unsupported(format!(
             "{statement} over a join of several tables is not supported; use a subquery in WHERE \
-             or in SET"
+             or in SET, and run the statement directly if it is a prepared one"
         ))),
         other => Err(Error::unsupported(format!(
             "{statement} over {} is not supported; run the statement directly instead of a \
@@ -71,10 +76,13 @@ pub(super) fn with_positions(plan: LogicalPlan, statement: &str) -> Result<Logic
 }
 
 /// The input of an UPDATE: all columns with their new values, then file and position.
-pub(super) fn update_input(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn update_input(
+    plan: LogicalPlan,
+    table: &DisjointTableProvider,
+) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::EmptyRelation(_) => {
-            with_positions(plan, "UPDATE")
+            with_positions(plan, "UPDATE", table)
         }
         other => Err(Error::unsupported(format!(
             "UPDATE planned as {} is not supported; run the statement directly instead of a \
@@ -94,18 +102,26 @@ pub(super) fn only_positions(plan: LogicalPlan) -> Result<LogicalPlan> {
     )
 }
 
-fn scan_with_positions(scan: TableScan, statement: &str) -> Result<LogicalPlan> {
+fn scan_with_positions(
+    scan: TableScan,
+    statement: &str,
+    table: &DisjointTableProvider,
+) -> Result<LogicalPlan> {
     if scan.fetch.is_some() {
         return Err(Error::unsupported(format!(
             "{statement} with LIMIT is not supported; say which rows with WHERE"
         )));
     }
-    let provider = delta_provider(&scan.source).ok_or_else(|| {
-        Error::unsupported(format!(
-            "{statement} of {} reads its rows from a table that is not the Delta table itself",
-            scan.table_name
-        ))
-    })?;
+    // Positions in another table would take rows of this one away.
+    let provider = delta_provider(&scan.source)
+        .filter(|provider| provider.handle().location() == table.handle().location())
+        .ok_or_else(|| {
+            Error::unsupported(format!(
+                "{statement} of the table at {} takes its rows from {}, which is another table",
+                table.handle().location(),
+                scan.table_name
+            ))
+        })?;
     let columns = provider.table_schema().fields().len();
     let projection = scan.projection.map(|mut projection| {
         projection.extend([columns, columns + 1]);

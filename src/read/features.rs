@@ -43,6 +43,13 @@ pub fn check_readable(
             ),
         ));
     }
+    // Bounds in the order of a collation prove nothing about the order of bytes.
+    if let Some(column) = first_collated(metadata)? {
+        return Err(cannot(
+            "read",
+            format!("the table feature collations, which the column {column} uses"),
+        ));
+    }
     if let Some((column, data_type)) = first_unreadable_type(metadata)? {
         return Err(cannot(
             "read",
@@ -139,6 +146,20 @@ pub fn first_unreadable_type(metadata: &TableMetadata) -> Result<Option<(String,
             && let Some(data_type) = field.get("type").and_then(unreadable_type)
         {
             found = Some((column.to_owned(), data_type));
+        }
+    });
+    Ok(found)
+}
+
+/// The first column, by its path, whose strings have a collation of their own.
+fn first_collated(metadata: &TableMetadata) -> Result<Option<String>> {
+    let mut found = None;
+    walk_fields(&schema(metadata)?, "", &mut |column, field| {
+        let collated = field
+            .get("metadata")
+            .is_some_and(|metadata| metadata.get("__COLLATIONS").is_some());
+        if collated {
+            found.get_or_insert_with(|| column.to_owned());
         }
     });
     Ok(found)

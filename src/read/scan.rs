@@ -19,7 +19,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, FilterDescription, FilterPushdownPhase,
 };
-use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, Statistics,
@@ -49,12 +49,28 @@ pub struct ScanSummary {
 pub struct DeltaScanExec {
     input: Arc<dyn ExecutionPlan>,
     summary: Arc<ScanSummary>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl DeltaScanExec {
     /// A gate around `input`, the Parquet source's operator.
     pub fn new(input: Arc<dyn ExecutionPlan>, summary: Arc<ScanSummary>) -> Self {
-        Self { input, summary }
+        let metrics = ExecutionPlanMetricsSet::new();
+        for (name, files) in [
+            ("files_total", summary.files_total),
+            ("files_pruned", summary.files_pruned),
+            (
+                "files_scanned",
+                summary.files_total.saturating_sub(summary.files_pruned),
+            ),
+        ] {
+            MetricBuilder::new(&metrics).global_counter(name).add(files);
+        }
+        Self {
+            input,
+            summary,
+            metrics,
+        }
     }
 
     /// What the scan looked at.
@@ -101,7 +117,7 @@ impl DisplayAs for DeltaScanExec {
                 writeln!(
                     f,
                     "files={} of {}",
-                    summary.files_total - summary.files_pruned,
+                    summary.files_total.saturating_sub(summary.files_pruned),
                     summary.files_total
                 )
             }
@@ -122,9 +138,9 @@ impl ExecutionPlan for DeltaScanExec {
         vec![&self.input]
     }
 
-    // The source promises no order, and a sort that the optimizer moved in between would hand the
-    // source its own filters, past the gate.
     fn maintains_input_order(&self) -> Vec<bool> {
+        // The source has no order to keep, and an operator that keeps it gets sorts pushed below
+        // it: a sort with a limit would then hand its dynamic filter to the source past the gate.
         vec![false]
     }
 
@@ -169,7 +185,7 @@ impl ExecutionPlan for DeltaScanExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        self.input.metrics()
+        Some(self.metrics.clone_inner())
     }
 
     fn statistics_from_inputs(

@@ -173,7 +173,7 @@ impl TableHandle {
 }
 
 /// One spelling for one location: no trailing slash, symbolic links of local folders resolved.
-fn canonical_location(url: &Url) -> String {
+pub(crate) fn canonical_location(url: &Url) -> String {
     let resolved = url
         .to_file_path()
         .ok()

@@ -1,12 +1,18 @@
 //! `sql`: one statement of text, checked for what its plan would no longer show.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use datafusion::common::Result as DFResult;
 use datafusion::common::config::ConfigExtension;
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
-use datafusion::sql::sqlparser::ast::{AssignmentTarget, Statement, Update};
+use datafusion::sql::parser::{
+    CopyToSource, CopyToStatement, ResetStatement, Statement as DFStatement,
+};
+use datafusion::sql::sqlparser::ast::{
+    AssignmentTarget, Delete, FromTable, ObjectNamePart, Statement, TableFactor, Update, Visit,
+    Visitor,
+};
 
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
@@ -14,10 +20,13 @@ use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
 ///
-/// This is `ctx.sql(text)` with some differences:
+/// This is `ctx.sql(text)` with these differences:
 ///
-/// - Statements whose meaning DataFusion's planner drops without a word are refused: `SET` targets
-///   with a dot or named twice, and transactions, which are not there yet.
+/// - Statements are refused of which DataFusion's planner drops a part without a word: `SET` targets
+///   with a dot or named twice, the alias of a DELETE, and what may stand behind a table's name
+///   (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and the like).
+/// - Transactions of several statements are refused; they are not there yet.
+/// - `SET` targets without quotes fold to lower case, as all other names do.
 /// - Tables whose columns were changed by another process are looked at again first.
 /// - `CREATE EXTERNAL TABLE` takes `TIMESTAMP WITH TIME ZONE` for what it says, also in a session
 ///   that has no time zone.
@@ -44,7 +53,7 @@ use crate::read::provider::DisjointTableProvider;
 pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     let mut state = ctx.state();
     let dialect = state.config().options().sql_parser.dialect;
-    let statement = state.sql_to_statement(text, &dialect)?;
+    let mut statement = state.sql_to_statement(text, &dialect)?;
     check(&statement)?;
     if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
         && let Some(option) = delta_option(&name.to_string())
@@ -58,6 +67,14 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
             .execution
             .time_zone
             .get_or_insert_with(|| "UTC".to_owned());
+    }
+    if state
+        .config()
+        .options()
+        .sql_parser
+        .enable_ident_normalization
+    {
+        fold_set_names(&mut statement);
     }
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {
@@ -100,25 +117,139 @@ fn check(statement: &DFStatement) -> Result<()> {
     match statement {
         DFStatement::Statement(statement) => check_sql(statement),
         DFStatement::Explain(explain) => check(&explain.statement),
+        DFStatement::CopyTo(CopyToStatement {
+            source: CopyToSource::Query(query),
+            ..
+        }) => check_tables(query.as_ref()),
         _ => Ok(()),
     }
 }
 
 fn check_sql(statement: &Statement) -> Result<()> {
     match statement {
-        Statement::Update(update) => check_update(update),
+        Statement::Update(update) => check_update(update)?,
+        Statement::Delete(delete) => check_delete(delete)?,
         Statement::Explain { statement, .. } | Statement::Prepare { statement, .. } => {
-            check_sql(statement)
+            check_sql(statement)?;
         }
         Statement::StartTransaction { .. }
         | Statement::Commit { .. }
         | Statement::Rollback { .. }
-        | Statement::Savepoint { .. } => Err(Error::unsupported(
-            "transactions of several statements are not there yet; every statement commits by \
-             itself",
-        )),
-        _ => Ok(()),
+        | Statement::Savepoint { .. }
+        | Statement::ReleaseSavepoint { .. } => {
+            return Err(Error::unsupported(format!(
+                "{statement}: transactions of several statements are not there yet; every \
+                 statement commits by itself"
+            )));
+        }
+        _ => {}
     }
+    check_tables(statement)
+}
+
+/// DataFusion plans a table from its name and alias and drops whatever else stands there.
+fn check_tables(tree: &impl Visit) -> Result<()> {
+    struct Tables;
+
+    impl Visitor for Tables {
+        type Break = Error;
+
+        fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Error> {
+            match dropped_part(table) {
+                Some((name, part)) => ControlFlow::Break(Error::unsupported(format!(
+                    "{part} behind the table {name} is not supported; leave it out"
+                ))),
+                None => ControlFlow::Continue(()),
+            }
+        }
+    }
+
+    match tree.visit(&mut Tables) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn dropped_part(table: &TableFactor) -> Option<(String, &'static str)> {
+    match table {
+        TableFactor::Table {
+            name,
+            alias: _,
+            args: _,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            // Hints change no result.
+            index_hints: _,
+        } => [
+            (version.is_some(), "a version (time travel)"),
+            (sample.is_some(), "TABLESAMPLE"),
+            (!partitions.is_empty(), "PARTITION"),
+            (*with_ordinality, "WITH ORDINALITY"),
+            (json_path.is_some(), "a JSON path"),
+            (!with_hints.is_empty(), "WITH (…)"),
+        ]
+        .into_iter()
+        .find(|(present, _)| *present)
+        .map(|(_, part)| (name.to_string(), part)),
+        TableFactor::Derived {
+            sample: Some(_), ..
+        } => Some(("(SELECT …)".to_owned(), "TABLESAMPLE")),
+        _ => None,
+    }
+}
+
+/// Names without quotes fold to lower case; DataFusion forgets it for `SET` targets only.
+fn fold_set_names(statement: &mut DFStatement) {
+    match statement {
+        DFStatement::Statement(statement) => fold_set_names_of_sql(statement),
+        DFStatement::Explain(explain) => fold_set_names(&mut explain.statement),
+        _ => {}
+    }
+}
+
+fn fold_set_names_of_sql(statement: &mut Statement) {
+    match statement {
+        Statement::Explain { statement, .. } | Statement::Prepare { statement, .. } => {
+            fold_set_names_of_sql(statement);
+        }
+        Statement::Update(update) => {
+            for assignment in &mut update.assignments {
+                if let AssignmentTarget::ColumnName(name) = &mut assignment.target {
+                    for part in &mut name.0 {
+                        if let ObjectNamePart::Identifier(name) = part
+                            && name.quote_style.is_none()
+                        {
+                            name.value = name.value.to_ascii_lowercase();
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// DataFusion drops the alias: where WHERE uses it, it means something else or nothing.
+fn check_delete(delete: &Delete) -> Result<()> {
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    for table in from {
+        if let TableFactor::Table {
+            name,
+            alias: Some(alias),
+            ..
+        } = &table.relation
+        {
+            return Err(Error::unsupported(format!(
+                "DELETE with the alias {} is not supported; leave it out and say {name} in WHERE",
+                alias.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// DataFusion keeps the last part of a `SET` target and, of several assignments to one column, an
@@ -137,7 +268,13 @@ fn check_update(update: &Update) -> Result<()> {
                      name in front; set a struct column as a whole"
                 )));
             }
-            if !seen.insert(name.to_string().to_lowercase()) {
+            // The name itself: with and without quotes it is the same column.
+            let column = name
+                .0
+                .last()
+                .and_then(ObjectNamePart::as_ident)
+                .map(|ident| ident.value.to_lowercase());
+            if !seen.insert(column) {
                 return Err(Error::invalid(format!("SET names the column {name} twice")));
             }
         }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as DFResult, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::{EquivalenceProperties, OrderingRequirements};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
-    Partitioning, PhysicalExpr, PlanProperties,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PhysicalExpr, PlanProperties,
 };
 
 use super::rewriter::Rewriter;
@@ -56,17 +56,37 @@ pub struct RewriteExec {
     input: Arc<dyn ExecutionPlan>,
     change: Change,
     target: RewriteTarget,
+    /// The order of new rows, which the optimizer would drop if it were not asked for.
+    order: Option<OrderingRequirements>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl RewriteExec {
-    /// A rewrite of `target` by what `input` yields.
+    /// A rewrite of `target` by what `input` yields. New rows (`INSERT … ORDER BY`) are written in
+    /// the order that `input` has now, whatever the optimizer puts in its place.
     pub fn new(input: Arc<dyn ExecutionPlan>, change: Change, target: RewriteTarget) -> Self {
+        let order = match change {
+            Change::Append | Change::Replace => input
+                .output_ordering()
+                .cloned()
+                .map(OrderingRequirements::from),
+            Change::Update | Change::Delete | Change::Truncate => None,
+        };
+        Self::ordered(input, change, target, order)
+    }
+
+    fn ordered(
+        input: Arc<dyn ExecutionPlan>,
+        change: Change,
+        target: RewriteTarget,
+        order: Option<OrderingRequirements>,
+    ) -> Self {
         Self {
             input,
             change,
             target,
+            order,
             properties: Arc::new(PlanProperties::new(
                 EquivalenceProperties::new(StatementResult::schema()),
                 Partitioning::UnknownPartitioning(1),
@@ -106,6 +126,10 @@ impl ExecutionPlan for RewriteExec {
         InputDistributionRequirements::new(vec![Distribution::SinglePartition])
     }
 
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone()]
+    }
+
     fn apply_expressions(
         &self,
         _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DFResult<TreeNodeRecursion>,
@@ -118,7 +142,12 @@ impl ExecutionPlan for RewriteExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DFResult<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(input, self.change, self.target.clone()))),
+            (Some(input), true) => Ok(Arc::new(Self::ordered(
+                input,
+                self.change,
+                self.target.clone(),
+                self.order.clone(),
+            ))),
             _ => internal_err!("RewriteExec has one child"),
         }
     }

@@ -30,6 +30,7 @@ pub(super) struct Rewriter {
 }
 
 struct Metrics {
+    rows_written: Count,
     rows_matched: Count,
     rows_copied: Count,
     files_rewritten: Count,
@@ -41,6 +42,7 @@ impl Metrics {
     fn new(set: &ExecutionPlanMetricsSet) -> Self {
         let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
         Self {
+            rows_written: counter("rows_written"),
             rows_matched: counter("rows_matched"),
             rows_copied: counter("rows_copied"),
             files_rewritten: counter("files_rewritten"),
@@ -85,6 +87,9 @@ impl Rewriter {
         )?;
         match self.change(&mut writers, change, input).await {
             Ok(outcome) => {
+                self.metrics
+                    .rows_written
+                    .add(usize::try_from(outcome.rows_written).unwrap_or(usize::MAX));
                 let added = writers.finish().await?;
                 self.metrics.files_added.add(added.len());
                 self.metrics.files_removed.add(outcome.removed.len());

@@ -7,10 +7,27 @@
     reason = "a test that cannot go on fails, and what modules share is public among them"
 )]
 
+mod anomalies;
 mod concurrent_update;
+mod conflict_errors;
+mod contention;
 mod create;
+mod delete;
+mod deltalake_winners;
+mod explain;
 mod features;
+mod insert;
 mod layering;
+mod original_feature;
+mod prepared;
+mod random_statements;
 mod reading;
+mod refusals;
+mod rewritten_files;
+mod scenarios;
 mod session;
+mod soundness;
 mod support;
+mod truncate;
+mod update;
+mod where_cases;

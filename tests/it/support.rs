@@ -1,9 +1,11 @@
 //! What the tests share: a table in a temporary folder, statements in one line, and statements
 //! that are planned now and run later, which is how a test forces two of them to overlap.
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::UInt64Type;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
@@ -11,8 +13,11 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 use delta_disjoint::commit::{ConflictKind, Verdict};
+use delta_disjoint::read::table::TableHandle;
 use delta_disjoint::{Error, ErrorKind, session, sql};
 use deltalake::DeltaTable;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
 /// A session with one table, `t`, in a temporary folder.
@@ -78,6 +83,71 @@ impl Table {
     /// The table's folder, for a test that writes the log by hand.
     pub fn into_folder(self) -> TempDir {
         self.dir
+    }
+
+    /// The same table in a folder of its own, which is `t` of the same session from now on: cheaper
+    /// than to fill it again.
+    pub async fn copy(&self) -> Self {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        copy_folder(self.dir.path(), dir.path());
+        let table = Self {
+            ctx: self.ctx.clone(),
+            dir,
+        };
+        table.ctx.deregister_table("t").expect("deregistered");
+        open(&table.ctx, "t", &table.path()).await;
+        table
+    }
+
+    /// The newest version and the live files, oldest first, by the log's JSON entries alone.
+    pub fn log(&self) -> (u64, Vec<String>) {
+        let mut live = Vec::new();
+        let mut version = 0;
+        while self.log_path(version).exists() {
+            for action in self.log_entry(version) {
+                if let Some(path) = action["remove"]["path"].as_str() {
+                    live.retain(|other| other != path);
+                }
+                if let Some(path) = action["add"]["path"].as_str() {
+                    live.push(path.to_owned());
+                }
+            }
+            version += 1;
+        }
+        (version - 1, live)
+    }
+
+    /// All Parquet files in the table's folder, live or not, relative to it.
+    pub fn data_files_on_disk(&self) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut folders = vec![self.dir.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("folder") {
+                let path = entry.expect("entry").path();
+                if path.is_dir() {
+                    if !path.ends_with("_delta_log") {
+                        folders.push(path);
+                    }
+                } else {
+                    let relative = path.strip_prefix(self.dir.path()).expect("inside");
+                    files.push(relative.to_str().expect("utf-8").to_owned());
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// Fails unless `text` is refused and leaves version, live files and the folder as they were.
+    pub async fn refused(&self, text: &str) -> DataFusionError {
+        let before = (self.log(), self.data_files_on_disk());
+        let error = match try_run(&self.ctx, text).await {
+            Ok(_) => panic!("should be refused: {text}"),
+            Err(error) => error,
+        };
+        let after = (self.log(), self.data_files_on_disk());
+        assert_eq!(before, after, "{text} left something behind");
+        error
     }
 
     pub fn path(&self) -> String {
@@ -154,11 +224,7 @@ impl Table {
 
     /// The commit entry of `version`, one JSON object a line.
     pub fn log_entry(&self, version: u64) -> Vec<serde_json::Value> {
-        let path = self
-            .dir
-            .path()
-            .join(format!("_delta_log/{version:020}.json"));
-        std::fs::read_to_string(path)
+        std::fs::read_to_string(self.log_path(version))
             .expect("log entry")
             .lines()
             .map(|line| serde_json::from_str(line).expect("json"))
@@ -172,11 +238,52 @@ impl Table {
             change(&mut action);
             lines.push(action.to_string());
         }
+        std::fs::write(self.log_path(version), lines.join("\n")).expect("write log entry");
+    }
+
+    fn log_path(&self, version: u64) -> PathBuf {
+        self.dir
+            .path()
+            .join(format!("_delta_log/{version:020}.json"))
+    }
+
+    /// Puts `actions` into the log as the next version: another writer, made by hand.
+    pub async fn put_entry(&self, actions: &[serde_json::Value]) -> u64 {
+        let version = self.version().await + 1;
+        let lines: Vec<String> = actions.iter().map(ToString::to_string).collect();
         let path = self
             .dir
             .path()
             .join(format!("_delta_log/{version:020}.json"));
+        assert!(!path.exists(), "version {version} is there already");
         std::fs::write(path, lines.join("\n")).expect("write log entry");
+        version
+    }
+
+    /// The table's handle in a session of its own.
+    pub fn handle(&self) -> Arc<TableHandle> {
+        Arc::new(TableHandle::at(&self.path(), HashMap::new(), false).expect("handle"))
+    }
+
+    /// The names of the Parquet files in the table's folder, live or not, in order.
+    pub fn files_on_disk(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut folders = vec![self.dir.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("folder") {
+                let path = entry.expect("entry").path();
+                let name = path.file_name().expect("name").to_string_lossy();
+                if path.is_dir() {
+                    if name != "_delta_log" {
+                        folders.push(path);
+                    }
+                } else if name.ends_with(".parquet") {
+                    names.push(name.into_owned());
+                }
+            }
+        }
+        names.sort();
+        names
     }
 
     /// The `commitInfo` of `version`.
@@ -287,4 +394,47 @@ pub fn conflict_of(error: &DataFusionError) -> ConflictKind {
     assert_eq!(kind_of(error), Some(ErrorKind::Conflict), "{error}");
     let verdict = Verdict::find(error).expect("a verdict");
     verdict.first_conflict().expect("a conflict").kind
+}
+
+/// Appends one file of `groups` row groups of `rows` rows to `t (id BIGINT, s VARCHAR)`, as another
+/// writer would: this crate's own files have one row group where they are small.
+pub async fn append_row_groups(table: &Table, groups: i64, rows: i64) {
+    let ids = Int64Array::from_iter_values(0..groups * rows);
+    let texts = StringArray::from_iter_values((0..groups * rows).map(|id| format!("s{id}")));
+    let batch = RecordBatch::try_from_iter([
+        ("id", Arc::new(ids) as ArrayRef),
+        ("s", Arc::new(texts) as ArrayRef),
+    ])
+    .expect("batch");
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(rows as usize))
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer =
+        ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).expect("writer");
+    writer.write(&batch).expect("written");
+    assert_eq!(
+        writer.close().expect("closed").num_row_groups() as i64,
+        groups
+    );
+    std::fs::write(table.dir.path().join("groups.parquet"), &bytes).expect("file");
+    let version = table.log().0 + 1;
+    let add = serde_json::json!({"add": {
+        "path": "groups.parquet", "partitionValues": {}, "size": bytes.len(),
+        "modificationTime": 0, "dataChange": true
+    }});
+    std::fs::write(table.log_path(version), add.to_string()).expect("log entry");
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("folder");
+    for entry in std::fs::read_dir(from).expect("folder") {
+        let entry = entry.expect("entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
 }

@@ -481,6 +481,23 @@ async fn failed_put_says_whether_the_outcome_is_known() {
 }
 
 #[tokio::test]
+async fn version_that_exists_but_cannot_be_found_may_be_ours() {
+    for style in ["DefaultLogStore", "S3DynamoDbLogStore"] {
+        // More of them than attempts, so that giving up as contended would be the alternative.
+        let table = Table::with(vec![Fault::AnswerMistaken; 9], style, Some(5)).await;
+        let transaction = insert();
+        let id = transaction.txn_id;
+        let error = transaction.commit(&table.log_store()).await.unwrap_err();
+        let expected = OutcomeUnknown {
+            version: 5,
+            txn_id: id,
+        };
+        assert_eq!(OutcomeUnknown::find(&error), Some(&expected), "{style}");
+        assert_eq!(table.puts(), [5], "{style}");
+    }
+}
+
+#[tokio::test]
 async fn attempts_are_bounded() {
     let table = Table::new(vec![Fault::Race(FAR); 9]).await;
     let transaction = insert();

@@ -82,7 +82,7 @@ fn decide(
         .flat_map(|file| &file.adds)
         .map(|(winner, add)| PruneFile {
             add,
-            exact_writer: winner.is_exact_writer(),
+            exact_writer: winner.is_exact_writer_of(add),
         })
         .collect();
     let mut decisions = prune(predicate, &tested, asked.visible).into_iter();

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use datafusion::error::DataFusionError;
 use deltalake::kernel::{DomainMetadata, Transaction};
 
+mod serial_order;
+
 use super::*;
 use crate::commit::fixtures::{
     AddBuilder, WinnerBuilder, actions, add, matching, matching_partition, nothing, remove,

@@ -103,6 +103,15 @@ fn unreadable_tables_are_refused_by_name() {
             vec!["typeWidening"],
         ),
         (
+            protocol(1, 7, &["collations"]),
+            &metadata(
+                &[],
+                r#"{"name":"s","type":"string","nullable":true,"metadata":{"__COLLATIONS":{"s":"ICU.de"}}}"#,
+            ),
+            vec![],
+            vec!["collations", "column s"],
+        ),
+        (
             protocol(2, 5, &[]),
             &metadata(&[("delta.columnMapping.mode", "name")], ID),
             vec![],

@@ -11,6 +11,8 @@ use serde_json::value::RawValue;
 use super::text::{max_prefix, prefix};
 use super::*;
 
+mod skip_law;
+
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stats {
