@@ -26,10 +26,11 @@ pub use actions::{Actions, FileKey};
 pub use conflict::{CheckInput, check};
 pub use evidence::Evidence;
 pub use isolation::IsolationLevel;
-pub use log::{CommitStyle, commit_style};
 pub use net_effect::NetEffect;
 pub use transaction::{
     Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
 };
 pub use verdict::{Conflict, ConflictKind, Verdict};
 pub use winner::{CommitInfo, WinningCommit};
+
+pub use crate::read::log_store::{CommitStyle, commit_style};

@@ -42,6 +42,19 @@ impl DeltaOptions {
         config.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
+    /// Sets the option `key`, without the prefix, to its default.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no such option.
+    pub fn reset(&mut self, key: &str) -> Result<()> {
+        let entries = Self::default().entries();
+        let name = format!("{}.{key}", Self::PREFIX);
+        let default = entries.into_iter().find(|entry| entry.key == name);
+        let value = default.and_then(|entry| entry.value).unwrap_or_default();
+        self.set_option(key, &value)
+    }
+
     fn set_option(&mut self, key: &str, value: &str) -> Result<()> {
         match key {
             CONFLICT_DATA_SKIPPING => self.conflict_data_skipping = parse(key, value)?,

@@ -178,12 +178,38 @@ impl From<DeltaTableError> for Error {
         let kind = match &error {
             DeltaTableError::ObjectStore { .. } => ErrorKind::Unavailable,
             DeltaTableError::InvalidJsonLog { .. } => ErrorKind::Corrupt,
+            DeltaTableError::KernelError(kernel) => kernel_kind(&kernel.to_string()),
             DeltaTableError::NotATable(_) | DeltaTableError::InvalidTableLocation(_) => {
                 ErrorKind::Invalid
             }
             _ => ErrorKind::Unavailable,
         };
         Self::new(kind, error.to_string()).with_source(error)
+    }
+}
+
+/// The kernel's errors are no public types of deltalake, so that only their text tells them apart.
+/// What is not known stays retryable.
+fn kernel_kind(message: &str) -> ErrorKind {
+    const CORRUPT: [&str; 11] = [
+        "Failed to parse value",
+        "Invalid Checkpoint",
+        "Invalid column mapping mode",
+        "Invalid decimal",
+        "Invalid partition values",
+        "Invalid protocol action",
+        "Invalid struct data",
+        "No protocol found",
+        "No table metadata",
+        "Could not parse int",
+        "Schema error",
+    ];
+    if CORRUPT.iter().any(|prefix| message.starts_with(prefix)) {
+        ErrorKind::Corrupt
+    } else if message.starts_with("Unsupported") {
+        ErrorKind::Unsupported
+    } else {
+        ErrorKind::Unavailable
     }
 }
 

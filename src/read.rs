@@ -4,6 +4,8 @@ pub mod collector;
 pub mod features;
 pub(crate) mod files_scan;
 mod gate;
+pub mod log_store;
+mod nested_nulls;
 pub mod partition_value;
 pub mod path;
 pub mod positions;

@@ -7,6 +7,7 @@ mod statement;
 pub mod table_options;
 pub mod types;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -38,9 +39,13 @@ pub fn session() -> SessionContext {
 ///
 /// What the builder has already is kept: its rules and factories stay, and its query planner gets
 /// every plan that does not change a Delta table. Call it last, since a rule that is added later
-/// sees this crate's node instead of DataFusion's.
+/// sees this crate's node instead of DataFusion's. Calling it twice is the same as once.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let inner = builder.query_planner().take();
+    let planner = match builder.query_planner().take() {
+        // Registered before; a second layer would only look at every log twice.
+        Some(planner) if (planner.as_ref() as &dyn Any).is::<DeltaQueryPlanner>() => planner,
+        inner => Arc::new(DeltaQueryPlanner::new(inner)),
+    };
     let mut config = builder.config().take().unwrap_or_default();
     if config.options().extensions.get::<DeltaOptions>().is_none() {
         config
@@ -52,7 +57,7 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     builder
         .with_config(config)
         .with_analyzer_rule(Arc::new(DeltaDmlRule::default()))
-        .with_query_planner(Arc::new(DeltaQueryPlanner::new(inner)))
+        .with_query_planner(planner)
         .with_table_factory("DELTA".to_owned(), Arc::clone(&factory) as _)
         .with_table_factory("DELTATABLE".to_owned(), factory)
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::TransactionError;
-use deltalake::logstore::{CommitOrBytes, LogStore, LogStoreRef};
+use deltalake::logstore::{CommitOrBytes, LogStoreRef};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
@@ -11,32 +11,7 @@ use uuid::Uuid;
 
 use super::winner::WinningCommit;
 use crate::error::{Error, Result};
-
-/// How a log store takes a new entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommitStyle {
-    /// As bytes, put only if the version is absent.
-    Bytes,
-    /// As a temporary file that it moves into place.
-    TemporaryFile,
-}
-
-/// How `store` takes a new entry.
-///
-/// # Errors
-///
-/// [`Unsupported`](crate::ErrorKind::Unsupported) if the log store is not known to refuse a version
-/// that exists: two writers could then both believe to have written it.
-pub fn commit_style(store: &dyn LogStore) -> Result<CommitStyle> {
-    match store.name().as_str() {
-        "DefaultLogStore" | "LakeFSLogStore" => Ok(CommitStyle::Bytes),
-        "S3DynamoDbLogStore" => Ok(CommitStyle::TemporaryFile),
-        name => Err(Error::unsupported(format!(
-            "log store {name} is not known to refuse a version that exists; \
-             use a store with conditional puts, or S3 with DynamoDB"
-        ))),
-    }
-}
+use crate::read::log_store::{CommitStyle, commit_style};
 
 /// What became of a put.
 #[derive(Debug)]

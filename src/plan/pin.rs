@@ -62,6 +62,9 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
     let mut pins = BTreeMap::new();
     for (location, handle) in handles {
         let snapshot = handle.newest().await?;
+        if snapshot.schema.fields() != handle.shown_schema().fields() {
+            return Err(handle.columns_changed(&snapshot).into());
+        }
         if rewritten.contains(&location) {
             check_removable(&handle, &snapshot).await?;
         }
@@ -130,7 +133,7 @@ fn pin_scan(
             .eq(columns.iter()),
     };
     if !same {
-        return Err(provider.columns_changed(&snapshot));
+        return Err(provider.handle().columns_changed(&snapshot));
     }
     scan.source = provider_as_source(Arc::new(provider.pinned(pin)));
     Ok(LogicalPlan::TableScan(scan))
@@ -162,7 +165,7 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
             .iter()
             .map(|field| (field.name(), field.data_type())));
     if brings_rows && !columns_fit {
-        return Err(target.columns_changed(snapshot));
+        return Err(target.handle().columns_changed(snapshot));
     }
     // One table that is reached by two locations, such as two mounts, still has one id. So has a
     // copy of its folder, where this costs a retry.

@@ -19,9 +19,10 @@ use deltalake::kernel::Add;
 use object_store::ObjectMeta;
 use parquet::arrow::arrow_reader::RowSelection;
 
+use super::nested_nulls::{NestedNullsExec, with_optional_insides};
 use super::partition_value::parse_partition_value;
 use super::path::object_path;
-use super::positions::{file_field, row_field};
+use super::positions::{file_field, row_field, with_positions};
 use super::scan::{DeltaScanExec, ScanSummary};
 use super::snapshot::TableSnapshot;
 use super::table::TableHandle;
@@ -119,8 +120,13 @@ impl FilesScan<'_> {
         let source = ParquetSource::new(layout.table.clone()).with_table_parquet_options(options);
 
         let all: Vec<usize> = (0..layout.order.len()).collect();
-        let projection: Vec<usize> = projection
+        let projected: Vec<usize> = projection
             .unwrap_or(&all)
+            .iter()
+            .copied()
+            .filter(|index| *index < layout.order.len())
+            .collect();
+        let projection: Vec<usize> = projected
             .iter()
             .filter_map(|index| layout.order.get(*index).copied())
             .collect();
@@ -130,7 +136,12 @@ impl FilesScan<'_> {
             .with_projection_indices(Some(projection))
             .map_err(|e| Error::internal("cannot project the scan").with_source(e))?
             .build();
-        Ok(DataSourceExec::from_data_source(config))
+        let source = DataSourceExec::from_data_source(config);
+        let declared = layout
+            .declared
+            .project(&projected)
+            .map_err(|e| Error::internal("cannot project the scan").with_source(e))?;
+        Ok(NestedNullsExec::around(source, Arc::new(declared)))
     }
 
     fn partitioned_file(&self, file: &ScanFile, layout: &Layout) -> Result<PartitionedFile> {
@@ -192,6 +203,8 @@ struct Layout {
     partition_fields: Vec<FieldRef>,
     /// For each column of the table (and each position): its place in `table`.
     order: Vec<usize>,
+    /// The columns of the table (and the positions) as the table declares them.
+    declared: Schema,
 }
 
 impl Layout {
@@ -207,7 +220,8 @@ impl Layout {
         let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
             fields.iter().cloned().partition(is_partition);
         let mut constants = partition_fields.clone();
-        let mut builder = TableSchema::builder(Arc::new(Schema::new(file_fields)));
+        let loose: Vec<FieldRef> = file_fields.iter().map(with_optional_insides).collect();
+        let mut builder = TableSchema::builder(Arc::new(Schema::new(loose)));
         if positions {
             constants.push(file_field());
             builder = builder.with_virtual_columns(vec![row_field()]);
@@ -220,6 +234,11 @@ impl Layout {
             names.push(file.name());
             names.push(row.name());
         }
+        let declared = if positions {
+            with_positions(&snapshot.schema).as_ref().clone()
+        } else {
+            snapshot.schema.as_ref().clone()
+        };
         let order = names
             .into_iter()
             .map(|name| {
@@ -233,6 +252,7 @@ impl Layout {
             table,
             partition_fields,
             order,
+            declared,
         })
     }
 }

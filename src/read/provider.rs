@@ -104,18 +104,6 @@ impl DisjointTableProvider {
         }
     }
 
-    /// The retryable error for a plan that was made with other columns than `snapshot` has; the
-    /// catalog shows the new ones from now on.
-    pub fn columns_changed(&self, snapshot: &TableSnapshot) -> Error {
-        self.handle.show(&snapshot.schema);
-        Error::unavailable(format!(
-            "the columns of the table at {} changed before the statement ran (version {}); run \
-             the statement again",
-            self.handle.location(),
-            snapshot.version
-        ))
-    }
-
     /// The pin, if there is one.
     pub fn pin(&self) -> Option<&Pin> {
         self.pin.as_ref()
@@ -157,7 +145,7 @@ impl TableProvider for DisjointTableProvider {
             None => {
                 let snapshot = self.handle.newest().await?;
                 if snapshot.schema.fields() != self.table_schema().fields() {
-                    return Err(self.columns_changed(&snapshot).into());
+                    return Err(self.handle.columns_changed(&snapshot).into());
                 }
                 let pin = Pin {
                     snapshot,

@@ -10,6 +10,7 @@ use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::ObjectStore;
 use url::Url;
 
+use super::log_store::commit_style;
 use super::snapshot::{TableMetadata, TableProtocol, TableSnapshot};
 use crate::error::{Error, Result};
 
@@ -33,8 +34,10 @@ impl TableHandle {
     ///
     /// # Errors
     ///
-    /// `Internal` if no object store URL can be made for the table.
+    /// `Unsupported` for a [log store](commit_style) that is not safe to commit to, `Internal` if no
+    /// object store URL can be made for the table.
     pub fn new(log_store: LogStoreRef) -> Result<Self> {
+        commit_style(log_store.as_ref())?;
         let store_url = format!("delta-disjoint://{}/", uuid::Uuid::new_v4().simple());
         Ok(Self {
             location: canonical_location(log_store.root_url()),
@@ -52,7 +55,8 @@ impl TableHandle {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a location that is none or whose scheme no object store serves.
+    /// `Invalid` for a location that is none or whose scheme no object store serves, `Unsupported`
+    /// as for [`TableHandle::new`].
     pub fn at(
         location: &str,
         storage_options: HashMap<String, String>,
@@ -147,6 +151,17 @@ impl TableHandle {
     /// Lets the catalog show `schema` to statements planned from now on.
     pub fn show(&self, schema: &SchemaRef) {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(schema);
+    }
+
+    /// The retryable error for a plan that was made with other columns than `snapshot` has; the
+    /// catalog shows the new ones from now on.
+    pub fn columns_changed(&self, snapshot: &TableSnapshot) -> Error {
+        self.show(&snapshot.schema);
+        Error::unavailable(format!(
+            "the columns of the table at {} changed before the statement ran (version {}); run \
+             the statement again",
+            self.location, snapshot.version
+        ))
     }
 
     fn known(&self) -> Option<Arc<TableSnapshot>> {

@@ -1,6 +1,7 @@
 //! `CREATE EXTERNAL TABLE … STORED AS DELTA`.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -8,11 +9,11 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::Result as DFResult;
 use datafusion::logical_expr::CreateExternalTable;
+use url::Url;
 
 use super::create::{NewTable, create_table};
 use super::table_options::{TableOptions, table_options};
 use super::types::{same_columns, same_partition_columns};
-use crate::commit::commit_style;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::provider::DisjointTableProvider;
 use crate::read::table::TableHandle;
@@ -55,14 +56,31 @@ async fn open(
              option out"
         )));
     }
-    let handle = handle(command, options.storage, false)?;
+    let handle = handle(command, options.storage, false).map_err(|error| {
+        match command.locations.as_slice() {
+            [location] if is_missing_folder(location) => no_table(location).with_source(error),
+            _ => error,
+        }
+    })?;
     if !handle.exists().await? {
-        return Err(Error::invalid(format!(
-            "there is no Delta table at {}; give a column list to create one",
-            handle.location()
-        )));
+        return Err(no_table(handle.location()));
     }
     DisjointTableProvider::try_new(handle).await
+}
+
+fn no_table(location: &str) -> Error {
+    Error::invalid(format!(
+        "there is no Delta table at {location}; give a column list to create one"
+    ))
+}
+
+fn is_missing_folder(location: &str) -> bool {
+    let path = match Url::parse(location) {
+        Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
+        Ok(_) => None,
+        Err(_) => Some(PathBuf::from(location)),
+    };
+    path.is_some_and(|path| !path.exists())
 }
 
 async fn open_or_create(
@@ -82,7 +100,7 @@ async fn open_or_create(
         match create_table(handle.log_store(), &table).await {
             Ok(()) => {}
             // Another writer was first: its table is held to the same columns below.
-            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) if error.kind() == ErrorKind::Conflict || handle.exists().await? => {}
             Err(error) => return Err(error),
         }
     }
@@ -114,9 +132,7 @@ fn handle(
     let [location] = command.locations.as_slice() else {
         return Err(Error::invalid("a Delta table has one LOCATION"));
     };
-    let handle = TableHandle::at(location, storage, make_folder)?;
-    commit_style(handle.log_store().as_ref())?;
-    Ok(Arc::new(handle))
+    Ok(Arc::new(TableHandle::at(location, storage, make_folder)?))
 }
 
 fn refuse_unknown_clauses(command: &CreateExternalTable) -> Result<()> {

@@ -4,13 +4,17 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::Result as DFResult;
+use datafusion::common::config::ConfigExtension;
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement as DFStatement};
+use datafusion::sql::parser::{
+    CopyToSource, CopyToStatement, ResetStatement, Statement as DFStatement,
+};
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, Delete, FromTable, ObjectNamePart, Statement, TableFactor, Update, Visit,
     Visitor,
 };
 
+use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
@@ -24,6 +28,9 @@ use crate::read::provider::DisjointTableProvider;
 /// - Transactions of several statements are refused; they are not there yet.
 /// - `SET` targets without quotes fold to lower case, as all other names do.
 /// - Tables whose columns were changed by another process are looked at again first.
+/// - `CREATE EXTERNAL TABLE` takes `TIMESTAMP WITH TIME ZONE` for what it says, also in a session
+///   that has no time zone.
+/// - `RESET` takes this crate's options too.
 ///
 /// Queries and changes run when the returned frame is collected; DDL runs at once.
 ///
@@ -44,10 +51,23 @@ use crate::read::provider::DisjointTableProvider;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
 pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
-    let state = ctx.state();
+    let mut state = ctx.state();
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
     check(&statement)?;
+    if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
+        && let Some(option) = delta_option(&name.to_string())
+    {
+        return reset(ctx, &option);
+    }
+    if matches!(statement, DFStatement::CreateExternalTable(_)) {
+        // In a session without a time zone DataFusion plans TIMESTAMP WITH TIME ZONE as TIMESTAMP.
+        let options = state.config_mut().options_mut();
+        options
+            .execution
+            .time_zone
+            .get_or_insert_with(|| "UTC".to_owned());
+    }
     if state
         .config()
         .options()
@@ -70,6 +90,27 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     }
     let plan = state.statement_to_plan(statement).await?;
     ctx.execute_logical_plan(plan).await
+}
+
+/// The name of an option of this crate without its prefix.
+fn delta_option(name: &str) -> Option<String> {
+    name.to_lowercase()
+        .strip_prefix(DeltaOptions::PREFIX)?
+        .strip_prefix('.')
+        .map(str::to_owned)
+}
+
+/// DataFusion resets its own options only.
+fn reset(ctx: &SessionContext, option: &str) -> DFResult<DataFrame> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let extensions = &mut state.config_mut().options_mut().extensions;
+    match extensions.get_mut::<DeltaOptions>() {
+        Some(options) => options.reset(option)?,
+        None => DeltaOptions::default().reset(option)?,
+    }
+    drop(state);
+    ctx.read_empty()
 }
 
 fn check(statement: &DFStatement) -> Result<()> {

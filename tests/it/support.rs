@@ -68,6 +68,23 @@ impl Table {
         Self::create("id BIGINT, x BIGINT", clauses, &inserts).await
     }
 
+    /// The table that lies in `dir`, as `t`.
+    pub async fn open(dir: TempDir) -> Result<Self, DataFusionError> {
+        let ctx = session();
+        let location = dir.path().to_str().expect("utf-8 path");
+        try_run(
+            &ctx,
+            &format!("CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION '{location}'"),
+        )
+        .await?;
+        Ok(Self { ctx, dir })
+    }
+
+    /// The table's folder, for a test that writes the log by hand.
+    pub fn into_folder(self) -> TempDir {
+        self.dir
+    }
+
     /// The same table in a folder of its own, which is `t` of the same session from now on: cheaper
     /// than to fill it again.
     pub async fn copy(&self) -> Self {
@@ -175,6 +192,18 @@ impl Table {
         deltalake::open_table(url)
             .await
             .expect("deltalake opens it")
+    }
+
+    /// A plain DataFusion session with deltalake's own provider of the table as `t`.
+    pub async fn deltalake_session(&self) -> SessionContext {
+        let table = self.deltalake().await;
+        let ctx = SessionContext::new();
+        table
+            .update_datafusion_session(&ctx.state())
+            .expect("registers the store");
+        let provider = table.table_provider().await.expect("provider");
+        ctx.register_table("t", provider).expect("registers");
+        ctx
     }
 
     pub async fn version(&self) -> u64 {
