@@ -96,6 +96,7 @@
 //! the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
+mod clock;
 pub mod commit;
 pub mod config;
 pub mod error;

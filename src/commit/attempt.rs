@@ -13,7 +13,6 @@
 //! after them; a put whose answer was lost is found again in the log by its `txnId`.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use deltalake::kernel::transaction::TransactionError;
@@ -26,6 +25,7 @@ use super::net_effect::NetEffect;
 use super::transaction::{CommitOutcome, OptimisticTransaction, OutcomeUnknown};
 use super::verdict::Verdict;
 use super::winner::WinningCommit;
+use crate::clock::now_millis;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs attempts until one decides.
@@ -261,15 +261,6 @@ impl Attempts {
         };
         Error::unavailable(format!("{source}: {why}")).with_source(source)
     }
-}
-
-/// Milliseconds since the epoch; 0 on a clock that stands before it.
-fn now_millis() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .ok()
-        .and_then(|since| i64::try_from(since.as_millis()).ok())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

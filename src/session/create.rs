@@ -1,7 +1,6 @@
 //! Creating a table: version 0 of its log, written once or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::datatypes::Schema;
 use bytes::Bytes;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::types::{check_partition_columns, has_timestamp_ntz, schema_json};
+use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
@@ -130,14 +130,6 @@ fn json_text(value: &impl serde::Serialize) -> Result<String> {
 fn to_value(value: &impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(value)
         .map_err(|error| Error::internal(format!("no JSON: {error}")).with_source(error))
-}
-
-fn now_millis() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .ok()
-        .and_then(|since| i64::try_from(since.as_millis()).ok())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

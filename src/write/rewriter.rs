@@ -16,6 +16,7 @@ use super::file_writer::FileWriters;
 use super::footer::rows_in;
 use super::rewrite::{Change, RewriteTarget};
 use crate::action_batch::StatementResult;
+use crate::clock::now_millis;
 use crate::error::{Error, Result};
 use crate::read::files_scan::{FilesScan, ScanFile};
 use crate::read::positions::FILE_COLUMN;
@@ -294,7 +295,7 @@ fn remove(add: &Add) -> Remove {
     Remove {
         path: add.path.clone(),
         data_change: true,
-        deletion_timestamp: Some(chrono::Utc::now().timestamp_millis()),
+        deletion_timestamp: Some(now_millis()),
         extended_file_metadata: Some(true),
         partition_values: Some(add.partition_values.clone()),
         size: Some(add.size),

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -16,6 +15,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use crate::clock::now_millis;
 use crate::error::{Error, Result};
 use crate::write::file_statistics::FileStatisticsCollector;
 use crate::write::statistics_columns::StatisticsColumns;
@@ -147,12 +147,4 @@ fn failed(path: &Path, error: ParquetError) -> Error {
         _ => Error::internal(message),
     }
     .with_source(error)
-}
-
-fn now_millis() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .ok()
-        .and_then(|since| i64::try_from(since.as_millis()).ok())
-        .unwrap_or(0)
 }
