@@ -11,7 +11,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionConfig, SessionContext};
 
 pub use self::factory::DeltaTableFactory;
 pub use self::statement::sql;
@@ -19,7 +19,8 @@ use crate::config::DeltaOptions;
 use crate::plan::planner::DeltaQueryPlanner;
 use crate::plan::rule::DeltaDmlRule;
 
-/// A session that is ready for SQL on Delta tables.
+/// A session that is ready for SQL on Delta tables. Its time zone is UTC, without which DataFusion
+/// takes `TIMESTAMP WITH TIME ZONE` for `TIMESTAMP`.
 ///
 /// ```
 /// # async fn example() -> datafusion::error::Result<()> {
@@ -31,7 +32,11 @@ use crate::plan::rule::DeltaDmlRule;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
 pub fn session() -> SessionContext {
-    let builder = SessionStateBuilder::new().with_default_features();
+    let mut config = SessionConfig::new();
+    config.options_mut().execution.time_zone = Some("UTC".to_owned());
+    let builder = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config);
     SessionContext::new_with_state(register(builder).build())
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
-use delta_disjoint::{ErrorKind, session, sql};
+use delta_disjoint::{ErrorKind, register, session, sql};
 use deltalake::DeltaTable;
 use serde_json::json;
 use tempfile::TempDir;
@@ -598,5 +599,38 @@ async fn tables_of_other_kinds_are_created_and_changed_as_before() {
     assert_eq!(
         rows(&place.ctx, "SELECT id FROM v ORDER BY id").await,
         ["11", "12"]
+    );
+}
+
+#[tokio::test]
+async fn a_session_without_a_time_zone_creates_timestamps_with_one_too() {
+    let builder = SessionStateBuilder::new().with_default_features();
+    let place = Place {
+        ctx: SessionContext::new_with_state(register(builder).build()),
+        dir: tempfile::tempdir().expect("temporary folder"),
+    };
+    assert_eq!(
+        place.ctx.copied_config().options().execution.time_zone,
+        None
+    );
+    place
+        .created("t (ts TIMESTAMP, tz TIMESTAMP WITH TIME ZONE) STORED AS DELTA LOCATION '$'")
+        .await;
+    run(
+        &place.ctx,
+        "INSERT INTO t VALUES ('2024-01-01T02:00:00', '2024-01-01T02:00:00+02:00')",
+    )
+    .await;
+    assert_eq!(
+        rows(
+            &place.ctx,
+            "SELECT *, arrow_typeof(ts), arrow_typeof(tz) FROM t"
+        )
+        .await,
+        ["2024-01-01T02:00:00|2024-01-01T00:00:00Z|Timestamp(µs)|Timestamp(µs, \"UTC\")"]
+    );
+    assert_eq!(
+        place.ctx.copied_config().options().execution.time_zone,
+        None
     );
 }

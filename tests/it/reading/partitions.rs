@@ -234,22 +234,22 @@ async fn typed_partition_columns_give_the_rows_of_a_memory_table() {
             ))
             .await;
         table.run("INSERT INTO t SELECT * FROM m").await;
-        for pushdown in PUSHDOWN {
-            push_filters(&table.ctx, pushdown).await;
-            same_as_memory(&table.ctx, "SELECT id, p FROM {t}", data_type).await;
-            for predicate in predicates {
-                let query = format!("SELECT id, p FROM {{t}} WHERE {predicate}");
-                same_as_memory(&table.ctx, &query, data_type).await;
-                let query = format!("SELECT id FROM {{t}} WHERE {predicate} OR id = 0");
-                same_as_memory(&table.ctx, &query, data_type).await;
-            }
+        for (number, predicate) in predicates.iter().enumerate() {
+            push_filters(&table.ctx, number % 2 == 0).await;
             for query in [
-                "SELECT p, count(*) FROM {t} GROUP BY p",
-                "SELECT id FROM {t} ORDER BY p DESC NULLS LAST, id LIMIT 2",
-                "SELECT a.id FROM {t} a JOIN {t} b ON a.p = b.p WHERE b.id < 2",
+                format!("SELECT id, p FROM {{t}} WHERE {predicate}"),
+                format!("SELECT id FROM {{t}} WHERE {predicate} OR id = 0"),
             ] {
-                same_as_memory(&table.ctx, query, data_type).await;
+                same_as_memory(&table.ctx, &query, data_type).await;
             }
+        }
+        for query in [
+            "SELECT p, id FROM {t}",
+            "SELECT p, count(*) FROM {t} GROUP BY p",
+            "SELECT id FROM {t} ORDER BY p DESC NULLS LAST, id LIMIT 2",
+            "SELECT a.id FROM {t} a JOIN {t} b ON a.p = b.p WHERE b.id < 2",
+        ] {
+            same_as_memory(&table.ctx, query, data_type).await;
         }
         let ctx = table.deltalake_session().await;
         assert_eq!(
