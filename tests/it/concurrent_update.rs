@@ -7,19 +7,20 @@ use crate::support::{Table, conflict_of, count};
 
 const LEVELS: [&str; 2] = ["Serializable", "WriteSerializable"];
 
-async fn numbers(level: &str) -> Table {
-    Table::numbers(
-        4,
-        100,
-        &format!("OPTIONS ('delta.isolationLevel' '{level}')"),
-    )
-    .await
+/// 4 files of 100 rows in a session with data skipping on or off.
+async fn numbers(level: &str, skipping: bool) -> Table {
+    let level = format!("OPTIONS ('delta.isolationLevel' '{level}')");
+    let table = Table::numbers(4, 100, &level).await;
+    table
+        .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
+        .await;
+    table
 }
 
 #[tokio::test]
 async fn disjoint_ranges_commit_both() {
     for level in LEVELS {
-        let table = numbers(level).await;
+        let table = numbers(level, true).await;
         let first = table.plan("UPDATE t SET x = -1 WHERE id < 50").await;
         let second = table.plan("UPDATE t SET x = -2 WHERE id >= 350").await;
         assert_eq!(first.count().await, 50, "{level}");
@@ -42,8 +43,7 @@ async fn disjoint_ranges_commit_both() {
 #[tokio::test]
 async fn disjoint_ranges_without_skipping_abort() {
     for level in LEVELS {
-        let table = numbers(level).await;
-        table.run("SET delta.conflict_data_skipping = false").await;
+        let table = numbers(level, false).await;
         let first = table.plan("UPDATE t SET x = -1 WHERE id < 50").await;
         let second = table.plan("UPDATE t SET x = -2 WHERE id >= 350").await;
         assert_eq!(first.count().await, 50);
@@ -63,10 +63,7 @@ async fn disjoint_ranges_without_skipping_abort() {
 async fn overlapping_ranges_abort() {
     for level in LEVELS {
         for skipping in [true, false] {
-            let table = numbers(level).await;
-            table
-                .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
-                .await;
+            let table = numbers(level, skipping).await;
             let first = table
                 .plan("UPDATE t SET x = -1 WHERE id BETWEEN 90 AND 110")
                 .await;
@@ -89,10 +86,7 @@ async fn overlapping_ranges_abort() {
 async fn disjoint_rows_of_one_file_abort() {
     for level in LEVELS {
         for skipping in [true, false] {
-            let table = numbers(level).await;
-            table
-                .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
-                .await;
+            let table = numbers(level, skipping).await;
             let first = table.plan("UPDATE t SET x = -1 WHERE id = 3").await;
             let second = table.plan("UPDATE t SET x = -2 WHERE id = 70").await;
             assert_eq!(first.count().await, 1);
@@ -114,10 +108,7 @@ async fn disjoint_rows_of_one_file_abort() {
 async fn a_value_that_flips_into_the_read_aborts() {
     for level in LEVELS {
         for skipping in [true, false] {
-            let table = numbers(level).await;
-            table
-                .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
-                .await;
+            let table = numbers(level, skipping).await;
             let loser = table.plan("UPDATE t SET x = 0 WHERE x > 398").await;
             let winner = table.plan("UPDATE t SET x = 1000 WHERE id = 5").await;
             assert_eq!(winner.count().await, 1);
@@ -146,10 +137,7 @@ async fn two_tasks_at_once_commit_what_is_disjoint_and_one_of_what_is_not() {
     for level in LEVELS {
         for (first, second, expected) in cases {
             for (skipping, expected) in [true, false].into_iter().zip(expected) {
-                let table = numbers(level).await;
-                table
-                    .run(&format!("SET delta.conflict_data_skipping = {skipping}"))
-                    .await;
+                let table = numbers(level, skipping).await;
                 let mut running = Vec::new();
                 for (value, range) in [(-1, first), (-2, second)] {
                     let statement = format!("UPDATE t SET x = {value} WHERE {range}");
