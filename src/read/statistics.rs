@@ -170,11 +170,6 @@ impl<'a> FileStatistics<'a> {
             .is_some_and(|columns| columns.iter().any(|name| name == column))
     }
 
-    /// Rows in each file, deleted ones included.
-    pub fn physical_rows(&self, index: usize) -> Option<u64> {
-        self.json.get(index).and_then(|json| json.rows)
-    }
-
     /// The arrays of the column at `index` of the schema.
     pub(crate) fn column(&self, index: usize) -> Option<&ColumnArrays> {
         let cell = self.columns.get(index)?;

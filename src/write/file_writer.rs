@@ -156,11 +156,6 @@ impl FileWriters {
         give_up(Arc::clone(&self.store), open, begun).await;
     }
 
-    /// Paths in the store that were begun so far, relative to the table's root.
-    pub fn begun_paths(&self) -> &[Path] {
-        &self.begun
-    }
-
     /// Delta reads an empty partition value as NULL, so a NOT NULL column cannot have it.
     fn check_partition_nulls(&self, values: &[Option<String>]) -> Result<()> {
         for (value, column) in values.iter().zip(&self.partition_columns) {

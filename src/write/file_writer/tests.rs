@@ -275,7 +275,7 @@ async fn null_where_none_may_be_is_refused_before_a_file_is_begun() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.message().contains("column p"), "{error}");
     }
-    assert!(writers.begun_paths().is_empty());
+    assert!(writers.begun.is_empty());
 }
 
 #[tokio::test]
