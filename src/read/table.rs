@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::object_store::ObjectStoreUrl;
-use deltalake::logstore::LogStoreRef;
+use deltalake::logstore::{LogStoreRef, commit_uri_from_version};
 use deltalake::{DeltaTable, DeltaTableBuilder};
-use object_store::ObjectStore;
+use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use super::log_store::commit_style;
@@ -17,14 +17,13 @@ use crate::error::{Error, Result};
 /// One Delta table, shared by all providers and statements that name it.
 ///
 /// The handle keeps the newest snapshot it has loaded, so that a statement on an unchanged table
-/// costs one look at the log.
+/// costs two looks at the log: whether there is a newer version, and whether it is the same table.
 #[derive(Debug)]
 pub struct TableHandle {
     location: String,
     store_url: ObjectStoreUrl,
     log_store: LogStoreRef,
-    table: tokio::sync::Mutex<DeltaTable>,
-    newest: RwLock<Option<Arc<TableSnapshot>>>,
+    loaded: tokio::sync::Mutex<Loaded>,
     /// The columns that the catalog shows. They move only between statements, never under one.
     shown: RwLock<SchemaRef>,
 }
@@ -43,9 +42,8 @@ impl TableHandle {
             location: canonical_location(log_store.root_url()),
             store_url: ObjectStoreUrl::parse(&store_url)
                 .map_err(|e| Error::internal(format!("object store URL {store_url}: {e}")))?,
-            table: tokio::sync::Mutex::new(DeltaTable::new(Arc::clone(&log_store))),
+            loaded: tokio::sync::Mutex::new(Loaded::nothing(&log_store)),
             log_store,
-            newest: RwLock::new(None),
             shown: RwLock::new(Arc::new(Schema::empty())),
         })
     }
@@ -109,8 +107,14 @@ impl TableHandle {
     /// `Invalid` if there is no table, `Unavailable` or `Corrupt` if the log can't be read.
     pub async fn newest(&self) -> Result<Arc<TableSnapshot>> {
         // One load at a time: the others wait and find the work done.
-        let mut table = self.table.lock().await;
-        table.update_state().await.map_err(|e| {
+        let mut loaded = self.loaded.lock().await;
+        if let Some((snapshot, mark)) = &loaded.newest
+            && self.mark(snapshot.version).await? != *mark
+        {
+            // Another table stands where this one was; nothing that was loaded is of use.
+            *loaded = Loaded::nothing(&self.log_store);
+        }
+        loaded.table.update_state().await.map_err(|e| {
             let error = Error::from(e);
             Error::new(
                 error.kind(),
@@ -122,13 +126,14 @@ impl TableHandle {
             )
             .with_source(error)
         })?;
-        if let (Some(version), Some(known)) = (table.version(), self.known())
+        if let (Some(version), Some((known, _))) = (loaded.table.version(), &loaded.newest)
             && known.version == version
         {
-            return Ok(known);
+            return Ok(Arc::clone(known));
         }
-        let snapshot = Arc::new(read_snapshot(&table)?);
-        *self.newest.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
+        let snapshot = Arc::new(read_snapshot(&loaded.table)?);
+        let mark = self.mark(snapshot.version).await?;
+        loaded.newest = Some((Arc::clone(&snapshot), mark));
         Ok(snapshot)
     }
 
@@ -164,11 +169,33 @@ impl TableHandle {
         ))
     }
 
-    fn known(&self) -> Option<Arc<TableSnapshot>> {
-        self.newest
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// What the entry of `version` can be told by; nothing where it was cleaned up.
+    async fn mark(&self, version: u64) -> Result<Option<Mark>> {
+        let entry = commit_uri_from_version(Some(version));
+        match self.object_store().head(&entry).await {
+            Ok(meta) => Ok(Some((meta.last_modified, meta.size, meta.e_tag))),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Time, size and tag of a log entry: others where the table was dropped and made anew.
+type Mark = (chrono::DateTime<chrono::Utc>, u64, Option<String>);
+
+/// What a handle has loaded.
+#[derive(Debug)]
+struct Loaded {
+    table: DeltaTable,
+    newest: Option<(Arc<TableSnapshot>, Option<Mark>)>,
+}
+
+impl Loaded {
+    fn nothing(log_store: &LogStoreRef) -> Self {
+        Self {
+            table: DeltaTable::new(Arc::clone(log_store)),
+            newest: None,
+        }
     }
 }
 

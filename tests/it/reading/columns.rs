@@ -250,3 +250,27 @@ async fn required_fields_inside_a_column_are_read_from_files_with_optional_ones(
         );
     }
 }
+
+#[tokio::test]
+async fn a_table_that_was_dropped_and_made_anew_is_the_new_one() {
+    let table = Table::create("id BIGINT, x BIGINT", "", &["VALUES (1, 10)"]).await;
+    assert_eq!(table.rows("SELECT * FROM t").await, ["1|10"]);
+    let location = table.path();
+    std::fs::remove_dir_all(&location).expect("dropped");
+    // Another process, up to the same version.
+    let other = delta_disjoint::session();
+    for statement in [
+        format!(
+            "CREATE EXTERNAL TABLE t (id BIGINT, name VARCHAR) STORED AS DELTA LOCATION '{location}'"
+        ),
+        "INSERT INTO t VALUES (7, 'new')".to_owned(),
+    ] {
+        run(&other, &statement).await;
+    }
+    assert_eq!(table.rows("SELECT * FROM t").await, ["7|new"]);
+    assert_eq!(table.count("INSERT INTO t VALUES (8, 'too')").await, 1);
+    assert_eq!(
+        rows(&other, "SELECT * FROM t ORDER BY id").await,
+        ["7|new", "8|too"]
+    );
+}
