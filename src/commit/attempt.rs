@@ -197,25 +197,14 @@ impl Attempts {
         log: &mut Log<'_>,
         verdict: Verdict,
     ) -> Result<Attempt> {
-        match log.read(version).await {
-            Ok(Some(winner)) if self.is_own(&winner) => {
-                log.keep_temporary_file();
-                Ok(Attempt::Committed(version, verdict))
-            }
-            Ok(Some(winner)) => {
-                self.read_back = Some(winner);
-                Ok(Attempt::Lost)
-            }
-            // It may be ours.
-            Ok(None) => {
-                log.keep_temporary_file();
-                Err(self.unknown(version, "it exists, but it cannot be found"))
-            }
-            Err(error) => {
-                log.keep_temporary_file();
-                Err(self.unknown(version, &error.to_string()))
-            }
-        }
+        let why = match self.whose(version, log, verdict).await {
+            Ok(Some(attempt)) => return Ok(attempt),
+            Ok(None) => "it exists, but it cannot be found".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        // It may be ours.
+        log.keep_temporary_file();
+        Err(self.unknown(version, &why))
     }
 
     /// The put of `version` failed, but the entry may be there: only the log tells.
@@ -226,16 +215,8 @@ impl Attempts {
         log: &mut Log<'_>,
         verdict: Verdict,
     ) -> Result<Attempt> {
-        match log.read(version).await {
-            Ok(Some(winner)) if self.is_own(&winner) => {
-                log.keep_temporary_file();
-                Ok(Attempt::Committed(version, verdict))
-            }
-            // Another writer has the version, so our put has failed for good.
-            Ok(Some(winner)) => {
-                self.read_back = Some(winner);
-                Ok(Attempt::Lost)
-            }
+        match self.whose(version, log, verdict).await {
+            Ok(Some(attempt)) => Ok(attempt),
             Ok(None) => {
                 if log.abort(version).await || is_refusal(&error) {
                     let message = format!("version {version} was not written: {error}");
@@ -248,6 +229,25 @@ impl Attempts {
                 Err(self.unknown(version, &error.to_string()))
             }
         }
+    }
+
+    /// Looks whose entry `version` is; nothing if it is not there. Where another writer has it, our
+    /// put has failed for good.
+    async fn whose(
+        &mut self,
+        version: u64,
+        log: &mut Log<'_>,
+        verdict: Verdict,
+    ) -> Result<Option<Attempt>> {
+        let Some(winner) = log.read(version).await? else {
+            return Ok(None);
+        };
+        if self.is_own(&winner) {
+            log.keep_temporary_file();
+            return Ok(Some(Attempt::Committed(version, verdict)));
+        }
+        self.read_back = Some(winner);
+        Ok(Some(Attempt::Lost))
     }
 
     fn is_own(&self, commit: &WinningCommit) -> bool {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
 use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
 use super::sources::{InputReads, reads_of_input};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
@@ -65,6 +65,7 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
+        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
         if rewritten.contains(&location) {
             check_removable(&handle, &snapshot).await?;
         }
@@ -105,7 +106,7 @@ fn pin_of(provider: &DisjointTableProvider, pins: &BTreeMap<String, Pin>) -> Res
     pins.get(provider.handle().location())
         .cloned()
         .ok_or_else(|| {
-            crate::error::Error::internal(format!(
+            Error::internal(format!(
                 "{} was not loaded before its scan was pinned",
                 provider.handle().location()
             ))
@@ -119,7 +120,6 @@ fn pin_scan(
 ) -> Result<LogicalPlan> {
     let pin = pin_of(provider, pins)?;
     let snapshot = Arc::clone(&pin.snapshot);
-    check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
     let columns = snapshot.schema.fields();
     let planned = scan.projected_schema.fields();
     let same = match &scan.projection {
@@ -143,7 +143,6 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
     let target = dml.target();
     let pin = pin_of(target, pins)?;
     let snapshot = &pin.snapshot;
-    check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
     check_writable(&snapshot.protocol, &snapshot.metadata)?;
     if removes_files(dml.kind()) {
         check_append_only(&snapshot.metadata, dml.kind().operation())?;

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::node::{DeltaDml, DmlKind};
-use super::target;
+use super::target::{self, planned};
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
@@ -168,8 +168,4 @@ fn no_rows() -> Result<LogicalPlan> {
     LogicalPlanBuilder::empty(false)
         .build()
         .map_err(|e| Error::internal("an empty plan").with_source(e))
-}
-
-fn planned<T>(result: DFResult<T>) -> Result<T> {
-    result.map_err(|e| Error::internal(format!("cannot plan the change: {e}")).with_source(e))
 }

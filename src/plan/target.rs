@@ -165,6 +165,6 @@ fn owned(plan: Arc<LogicalPlan>) -> LogicalPlan {
     Arc::unwrap_or_clone(plan)
 }
 
-fn planned<T>(result: DFResult<T>) -> Result<T> {
+pub(super) fn planned<T>(result: DFResult<T>) -> Result<T> {
     result.map_err(|e| Error::internal(format!("cannot plan the change: {e}")).with_source(e))
 }

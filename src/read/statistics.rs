@@ -22,7 +22,7 @@ mod partition;
 mod prefix;
 mod text;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
@@ -41,11 +41,21 @@ pub(crate) use self::text::fits_decimal;
 use super::prune::{PruneFile, Visible};
 use super::snapshot::TableSnapshot;
 
-/// Tag of an `add` that lists, as a JSON array, the columns that hold no NaN.
+/// Tag of an `add` that lists, as a JSON array of names, the top-level float columns that hold no
+/// NaN.
 pub const NAN_FREE_TAG: &str = "delta-disjoint.nanFree";
 
 /// Tag of an `add` that says `true` where decimal bounds are exact at any precision.
 pub const EXACT_STATISTICS_TAG: &str = "delta-disjoint.exactStatistics";
+
+/// `delta.dataSkippingStringPrefixLength` of a table with these properties, in UTF-16 units; 32
+/// where it is not set or cannot be read. Bounds are written and read by it.
+pub fn string_prefix_length(properties: &BTreeMap<String, String>) -> usize {
+    properties
+        .get("delta.dataSkippingStringPrefixLength")
+        .and_then(|value| value.trim().parse().ok())
+        .unwrap_or(32)
+}
 
 /// What must be known of a table to interpret the statistics and partition values of its files.
 #[derive(Debug, Clone)]
@@ -64,10 +74,7 @@ impl StatisticsSchema {
         Self {
             schema: SchemaRef::clone(&snapshot.schema),
             partition_columns: snapshot.metadata.partition_columns.clone(),
-            string_prefix_length: snapshot
-                .property("delta.dataSkippingStringPrefixLength")
-                .and_then(|value| value.parse().ok())
-                .unwrap_or(32),
+            string_prefix_length: string_prefix_length(&snapshot.metadata.configuration),
         }
     }
 

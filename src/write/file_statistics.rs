@@ -28,7 +28,6 @@ mod bounds;
 mod text;
 
 use bounds::Bounds;
-pub use text::{EXACT_STATISTICS_TAG, NAN_FREE_TAG};
 
 /// Collects the statistics of one file; see the [module](self).
 #[derive(Debug)]
@@ -71,7 +70,7 @@ impl FileStatisticsCollector {
         text::stats_json(self.num_records, &self.columns, self.string_prefix_length)
     }
 
-    /// The tags of the `Add` action: [`EXACT_STATISTICS_TAG`] always, [`NAN_FREE_TAG`] where it
+    /// The tags of the `Add` action: [`EXACT_STATISTICS_TAG`](crate::read::statistics::EXACT_STATISTICS_TAG) always, [`NAN_FREE_TAG`](crate::read::statistics::NAN_FREE_TAG) where it
     /// has something to say.
     pub fn tags(&self) -> HashMap<String, Option<String>> {
         text::tags(&self.columns)

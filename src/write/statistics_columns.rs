@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use arrow::datatypes::{DataType, Fields, SchemaRef};
 
+use crate::read::statistics::string_prefix_length;
+
 /// The leaf columns with statistics, and the length at which string bounds are cut.
 #[derive(Debug, Clone)]
 pub struct StatisticsColumns {
@@ -37,10 +39,7 @@ impl StatisticsColumns {
         }
         Self {
             leaves: leaves.into_iter().collect(),
-            string_prefix_length: properties
-                .get("delta.dataSkippingStringPrefixLength")
-                .and_then(|value| value.trim().parse().ok())
-                .unwrap_or(DEFAULT_STRING_PREFIX_LENGTH),
+            string_prefix_length: string_prefix_length(properties),
         }
     }
 
@@ -99,7 +98,6 @@ pub fn parse_column_list(list: &str) -> Option<Vec<Vec<String>>> {
 }
 
 const DEFAULT_INDEXED_COLUMNS: i64 = 32;
-const DEFAULT_STRING_PREFIX_LENGTH: usize = 32;
 
 /// Column names are told apart without case, as Delta does.
 fn starts_with(leaf: &[String], path: &[String]) -> bool {

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 
 use super::text;
+use crate::read::partition_value::HIVE_DEFAULT_PARTITION;
 
 /// How far a wall clock can be off UTC, with a margin, in microseconds: 16 hours.
 const ANY_ZONE: i64 = 16 * 3_600_000_000;
@@ -37,7 +38,7 @@ impl PartitionValue {
             Some(None) => Self::Null,
             Some(Some(text)) if text.is_empty() => Self::Null,
             // Hive's name for NULL, but also a string that somebody may have stored.
-            Some(Some(text)) if text == "__HIVE_DEFAULT_PARTITION__" => Self::Unknown,
+            Some(Some(text)) if text == HIVE_DEFAULT_PARTITION => Self::Unknown,
             Some(Some(text)) => typed(text, data_type).unwrap_or(Self::Unknown),
         }
     }

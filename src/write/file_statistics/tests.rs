@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::text::{max_prefix, prefix};
 use super::*;
+use crate::read::statistics::{EXACT_STATISTICS_TAG, NAN_FREE_TAG};
 
 mod skip_law;
 

@@ -7,14 +7,8 @@ use chrono::{DateTime, Datelike, NaiveDateTime};
 
 use super::bounds::Bounds;
 use super::{ColumnKind, ColumnStatistics};
+use crate::read::statistics::{EXACT_STATISTICS_TAG, NAN_FREE_TAG};
 use crate::write::decimal::decimal_text;
-
-/// Tag of an `Add` whose bounds are exact in every digit: decimals of any precision may be trusted.
-pub const EXACT_STATISTICS_TAG: &str = "delta-disjoint.exactStatistics";
-
-/// Tag of an `Add` that lists, as a JSON array of names, the top-level float columns in which no
-/// value is NaN.
-pub const NAN_FREE_TAG: &str = "delta-disjoint.nanFree";
 
 pub(super) fn stats_json(
     num_records: u64,
