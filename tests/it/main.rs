@@ -16,6 +16,7 @@ mod delete;
 mod deltalake_winners;
 mod explain;
 mod features;
+mod history_law;
 mod insert;
 mod layering;
 mod original_feature;
