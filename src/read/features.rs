@@ -11,6 +11,7 @@ use std::sync::Arc;
 use deltalake::kernel::Add;
 use serde_json::{Map, Value};
 
+use super::clustering::{CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE};
 use super::snapshot::{TableMetadata, TableProtocol};
 use crate::error::{Error, Result};
 
@@ -175,7 +176,16 @@ const READABLE_FEATURES: &[&str] = &[
     "columnMapping",
 ];
 
-const WRITABLE_FEATURES: &[&str] = &["appendOnly", "timestampNtz", "timestampWithoutTimezone"];
+/// Domains that are not understood are kept by not being mentioned. `liquid`, an early name of
+/// clustering whose rules were never published, is not among them.
+const WRITABLE_FEATURES: &[&str] = &[
+    "appendOnly",
+    "timestampNtz",
+    "timestampWithoutTimezone",
+    "v2Checkpoint",
+    CLUSTERING_FEATURE,
+    DOMAIN_METADATA_FEATURE,
+];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.
 const LEGACY_FEATURES: &[&str] = &[
