@@ -8,6 +8,7 @@
 )]
 
 mod anomalies;
+mod clustered;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
@@ -17,8 +18,8 @@ mod deletion_vectors;
 mod deltalake_winners;
 mod explain;
 mod features;
-mod history_law;
 mod golden;
+mod history_law;
 mod insert;
 mod layering;
 mod original_feature;
