@@ -26,6 +26,7 @@ mod refusals;
 mod rewritten_files;
 mod scenarios;
 mod session;
+mod slt;
 mod soundness;
 mod support;
 mod truncate;
