@@ -28,6 +28,7 @@ mod scenarios;
 mod session;
 mod soundness;
 mod support;
+mod transactions;
 mod truncate;
 mod update;
 mod where_cases;
