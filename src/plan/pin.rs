@@ -2,12 +2,14 @@
 //!
 //! It happens once for each execution, in the query planner, the only place that is async and runs
 //! then: a registered table, a view, a prepared statement or an old DataFrame would otherwise read
-//! the version it was made with.
+//! the version it was made with. In a transaction the version is the one that was pinned at the
+//! first mention, with the transaction's own changes.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::catalog::Session;
 use datafusion::common::Result as DFResult;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
@@ -16,6 +18,8 @@ use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
 use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
 use super::sources::{InputReads, reads_of_input};
+use crate::commit::open_transaction::{OpenTransaction, PinnedTable, StatementReads};
+use crate::commit::session_transactions::{SessionScope, StatementText};
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
@@ -25,14 +29,28 @@ use crate::read::read_set::{Read, ReadScope};
 use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
 
-/// Loads the newest version of every Delta table that `plan` names, once each, and pins all its
-/// scans and changes to it.
+/// Pins all scans and changes of `plan` to one version of each Delta table: the newest, or what the
+/// transaction sees that `session` is in.
 ///
 /// # Errors
 ///
 /// `Unavailable` if a table cannot be loaded or its columns are not those of the plan,
-/// `Unsupported` for a table that cannot be read or changed.
-pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
+/// `Unsupported` for a table that cannot be read or changed, and for what a transaction cannot do.
+pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalPlan> {
+    let scope = SessionScope::of(session.config(), session.session_id());
+    let transaction = scope.as_ref().and_then(SessionScope::current);
+    pin_in(plan, session, scope.as_ref(), transaction.as_ref()).await
+}
+
+async fn pin_in(
+    plan: &LogicalPlan,
+    session: &dyn Session,
+    scope: Option<&SessionScope>,
+    transaction: Option<&Arc<OpenTransaction>>,
+) -> DFResult<LogicalPlan> {
+    if transaction.is_some() {
+        check_in_transaction(plan)?;
+    }
     let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
     let mut rewritten = HashSet::new();
     plan.apply_with_subqueries(|node| {
@@ -58,16 +76,23 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         return Ok(plan.clone());
     }
 
-    let collector = ReadCollector::shared();
+    let collector = match scope {
+        Some(scope) => ReadCollector::permitted(Arc::new(scope.ticket(transaction))),
+        None => ReadCollector::shared(),
+    };
     let mut pins = BTreeMap::new();
     for (location, handle) in handles {
-        let snapshot = handle.newest().await?;
+        let PinnedTable {
+            base,
+            view: snapshot,
+        } = table_of(&handle, plan, transaction).await?;
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
         check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
         if rewritten.contains(&location) {
-            check_removable(&handle, &snapshot).await?;
+            // Files of our own are spelled as we spell them.
+            check_removable(&handle, &base).await?;
         }
         let pin = Pin {
             snapshot,
@@ -76,19 +101,70 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         pins.insert(location, pin);
     }
 
-    plan.clone()
+    let pinned = plan
+        .clone()
         .transform_down_with_subqueries(|node| match node {
             LogicalPlan::TableScan(scan) => match delta_provider(&scan.source) {
                 Some(provider) => Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?)),
                 None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
             },
             LogicalPlan::Extension(extension) => match delta_dml(&extension) {
-                Some(dml) => Ok(Transformed::yes(pin_dml(dml, &pins)?)),
+                Some(dml) => {
+                    if let Some(transaction) = transaction {
+                        transaction.check_change(dml.target().handle().location())?;
+                    }
+                    Ok(Transformed::yes(pin_dml(dml, &pins)?))
+                }
                 None => Ok(Transformed::no(LogicalPlan::Extension(extension))),
             },
             other => Ok(Transformed::no(other)),
-        })
-        .map(|transformed| transformed.data)
+        })?
+        .data;
+    if let Some(transaction) = transaction {
+        transaction.add_statement(StatementReads {
+            text: session
+                .config()
+                .get_extension::<StatementText>()
+                .map(|text| Arc::clone(text.text())),
+            collector,
+        });
+    }
+    Ok(pinned)
+}
+
+/// What `plan` sees of the table of `handle`. EXPLAIN leaves no trace in a transaction.
+async fn table_of(
+    handle: &Arc<TableHandle>,
+    plan: &LogicalPlan,
+    transaction: Option<&Arc<OpenTransaction>>,
+) -> Result<PinnedTable> {
+    if let Some(transaction) = transaction {
+        if !matches!(plan, LogicalPlan::Explain(_)) {
+            return transaction.pin(handle).await;
+        }
+        if let Some(pinned) = transaction.pinned(handle.location()) {
+            return Ok(pinned);
+        }
+    }
+    let newest = handle.newest().await?;
+    Ok(PinnedTable {
+        base: Arc::clone(&newest),
+        view: newest,
+    })
+}
+
+/// Refuses what a rollback could not undo.
+fn check_in_transaction(plan: &LogicalPlan) -> DFResult<()> {
+    plan.apply(|node| match node {
+        LogicalPlan::Dml(dml) => Err(Error::unsupported(format!(
+            "{} is not a Delta table of this session, and its changes could not be rolled back; \
+             change it outside of the transaction",
+            dml.table_name
+        ))
+        .into()),
+        _ => Ok(TreeNodeRecursion::Continue),
+    })?;
+    Ok(())
 }
 
 /// Whether `plan` changes a Delta table anywhere.

@@ -29,6 +29,7 @@ mod session;
 mod slt;
 mod soundness;
 mod support;
+mod transactions;
 mod truncate;
 mod update;
 mod where_cases;
