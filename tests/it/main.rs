@@ -8,6 +8,7 @@
 )]
 
 mod anomalies;
+mod bank;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
@@ -18,6 +19,7 @@ mod explain;
 mod features;
 mod insert;
 mod layering;
+mod net_effect;
 mod original_feature;
 mod prepared;
 mod random_statements;
