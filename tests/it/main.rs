@@ -23,6 +23,7 @@ mod prepared;
 mod random_statements;
 mod reading;
 mod refusals;
+mod rerun;
 mod rewritten_files;
 mod scenarios;
 mod session;
