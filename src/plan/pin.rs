@@ -68,7 +68,7 @@ pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalP
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
-        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+        check_readable(&snapshot.protocol, &snapshot.metadata)?;
         if rewritten.contains(&location) {
             // Files of our own are spelled as we spell them.
             check_removable(&handle, &base).await?;
