@@ -31,7 +31,7 @@ use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::path::object_path;
+use crate::read::path::FileLocation;
 use crate::read::read_set::{ReadScope, ReadSet};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
@@ -205,15 +205,17 @@ async fn commit(
         let written: Vec<Path> = actions
             .adds
             .iter()
-            .filter_map(|add| object_path(&add.path).ok())
+            .filter_map(|add| FileLocation::of(&root, &add.path).ok())
+            .map(|location| location.path().clone())
             .collect();
         let operation = Operation {
             name: target.operation.clone(),
             parameters: parameters(&target, &reads),
             metrics: result.metrics.into_iter().collect(),
         };
-        let done = match open_transaction(&target)? {
-            Some(transaction) => {
+        let done = match open_transaction(&target) {
+            Err(error) => Err(error),
+            Ok(Some(transaction)) => {
                 let change = StatementChange {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,
@@ -222,7 +224,7 @@ async fn commit(
                 };
                 transaction.take_over(target.handle.location(), change)
             }
-            None => {
+            Ok(None) => {
                 let transaction = OptimisticTransaction {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,

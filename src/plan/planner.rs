@@ -13,6 +13,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
+use super::rerun::RerunExec;
 use crate::commit::exec::{CommitExec, CommitTarget};
 use crate::error::{Error, Result};
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
@@ -68,7 +69,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         node: &dyn UserDefinedLogicalNode,
         _logical_inputs: &[&LogicalPlan],
         physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
+        session: &dyn Session,
         _planning_ctx: &PhysicalPlanningContext,
     ) -> DFResult<Option<Arc<dyn ExecutionPlan>>> {
         let Some(dml) = node.as_any().downcast_ref::<DeltaDml>() else {
@@ -108,7 +109,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 parameters: operation_parameters(dml.kind()),
             },
         );
-        Ok(Some(Arc::new(commit)))
+        Ok(Some(RerunExec::around(Arc::new(commit), dml, session)))
     }
 }
 
