@@ -10,6 +10,8 @@
 pub mod node;
 pub mod pin;
 pub mod planner;
+mod rerun;
 pub mod rule;
 mod sources;
 mod target;
+mod transaction;

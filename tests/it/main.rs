@@ -9,6 +9,7 @@
 
 mod anomalies;
 mod clustered;
+mod bank;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
@@ -22,16 +23,20 @@ mod golden;
 mod history_law;
 mod insert;
 mod layering;
+mod net_effect;
 mod original_feature;
 mod prepared;
 mod random_statements;
 mod reading;
 mod refusals;
+mod rerun;
 mod rewritten_files;
 mod scenarios;
 mod session;
+mod slt;
 mod soundness;
 mod support;
+mod transactions;
 mod truncate;
 mod update;
 mod where_cases;
