@@ -8,8 +8,8 @@
 )]
 
 mod anomalies;
-mod clustered;
 mod bank;
+mod clustered;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
