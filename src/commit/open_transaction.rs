@@ -39,7 +39,7 @@ use super::session_transactions::ended;
 use super::transaction::Operation;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::read_set::{Read, ReadSet};
+use crate::read::read_set::ReadSet;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
@@ -174,6 +174,13 @@ impl OpenTransaction {
         (state.foreign.clone(), state.targets.clone())
     }
 
+    /// Counts all rows of the table at `location` as read.
+    pub fn read_all(&self, location: &str) {
+        if let Some(table) = self.state().tables.get_mut(location) {
+            table.reads_all = true;
+        }
+    }
+
     /// Takes over what a statement did to the table at `location`.
     ///
     /// # Errors
@@ -198,9 +205,9 @@ impl OpenTransaction {
             ));
         }
         check_actions(table, &change)?;
-        let guard = guard(table, &change);
+        let unaccounted = is_unaccounted(&change);
         table.apply(change.actions)?;
-        table.guards.extend(guard);
+        table.reads_all |= unaccounted;
         table.operations.push(change.operation);
         state.changed = Some(location.to_owned());
         Ok(())
@@ -265,10 +272,7 @@ fn check_actions(table: &OpenTable, change: &StatementChange) -> Result<()> {
 }
 
 /// The last guard, for each statement by itself: files change, but no read accounts for it.
-fn guard(table: &OpenTable, change: &StatementChange) -> Option<Read> {
+fn is_unaccounted(change: &StatementChange) -> bool {
     let only_adds = change.actions.removes.is_empty();
-    if change.reads.reads_rows() || (only_adds && !change.reads.is_unrecorded()) {
-        return None;
-    }
-    Some(Read::whole_table(&table.pinned.base))
+    !change.reads.reads_rows() && (!only_adds || change.reads.is_unrecorded())
 }

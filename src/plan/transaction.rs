@@ -22,7 +22,6 @@ use crate::commit::open_transaction::{OpenTransaction, PinnedTable, StatementRea
 use crate::commit::session_transactions::StatementText;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::read_set::Read;
 use crate::read::table::TableHandle;
 
 /// Where a statement stands.
@@ -112,10 +111,8 @@ impl Membership {
         let (foreign, targets) = transaction.add_sources(foreign_sources(plan), targets);
         // Rows that came another way than through our scans were read all the same.
         for target in targets {
-            if foreign.iter().any(|source| may_be(source, &target))
-                && let Some(pinned) = transaction.pinned(&target)
-            {
-                collector.record(&target, Read::whole_table(&pinned.base));
+            if foreign.iter().any(|source| may_be(source, &target)) {
+                transaction.read_all(&target);
             }
         }
         transaction.add_statement(StatementReads {

@@ -91,14 +91,13 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
     let mut reads: Vec<Read> = statements
         .iter()
         .flat_map(|statement| statement.reads.reads().iter().cloned())
-        .chain(table.guards.iter().cloned())
         .collect();
     // The same table by another way in, such as a second mount, has the same id.
-    if state
+    let has_twin = state
         .tables
         .values()
-        .any(|other| other.pinned.base.metadata.id == base.metadata.id)
-    {
+        .any(|other| other.pinned.base.metadata.id == base.metadata.id);
+    if has_twin || table.reads_all {
         reads.push(Read::whole_table(base));
     }
     let transaction = OptimisticTransaction {

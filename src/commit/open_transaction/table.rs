@@ -10,7 +10,6 @@ use crate::commit::actions::{Actions, FileKey};
 use crate::commit::transaction::Operation;
 use crate::error::{Error, Result};
 use crate::read::path::FileLocation;
-use crate::read::read_set::Read;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
@@ -34,8 +33,8 @@ pub(super) struct OpenTable {
     removes: Vec<Remove>,
     /// Every file that was written, whether or not it is still live.
     written: Vec<String>,
-    /// Reads that stand in for those of statements that recorded none.
-    pub(super) guards: Vec<Read>,
+    /// Whether all rows count as read, whatever the statements recorded.
+    pub(super) reads_all: bool,
     /// The statements that changed the table, in order.
     pub(super) operations: Vec<Operation>,
 }
@@ -51,7 +50,7 @@ impl OpenTable {
             adds: Vec::new(),
             removes: Vec::new(),
             written: Vec::new(),
-            guards: Vec::new(),
+            reads_all: false,
             operations: Vec::new(),
         }
     }
