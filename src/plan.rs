@@ -13,3 +13,4 @@ pub mod planner;
 pub mod rule;
 mod sources;
 mod target;
+mod unknown_in;
