@@ -8,6 +8,8 @@
 )]
 
 mod anomalies;
+mod checkpoint_statistics;
+mod checkpoints;
 mod clustered;
 mod concurrent_update;
 mod conflict_errors;
