@@ -7,6 +7,7 @@ pub mod features;
 pub(crate) mod files_scan;
 pub(crate) mod footer;
 mod gate;
+pub(crate) mod kernel;
 pub mod log_store;
 mod nested_nulls;
 pub mod partition_value;

@@ -9,6 +9,8 @@
 
 mod anomalies;
 mod bank;
+mod checkpoint_statistics;
+mod checkpoints;
 mod clustered;
 mod concurrent_update;
 mod conflict_errors;
