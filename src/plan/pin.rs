@@ -67,7 +67,7 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         }
         check_readable(&snapshot.protocol, &snapshot.metadata)?;
         if rewritten.contains(&location) {
-            check_removable(&handle, &snapshot).await?;
+            check_removable(&snapshot)?;
         }
         let pin = Pin {
             snapshot,

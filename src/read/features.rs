@@ -157,14 +157,18 @@ const READABLE_FEATURES: &[&str] = &[
     "vacuumProtocolCheck",
     "deletionVectors",
     "columnMapping",
+    "typeWidening",
+    "typeWidening-preview",
 ];
 
 /// `deletionVectors`: vectors are honoured and removed with their files, and none are written.
+/// `vacuumProtocolCheck` binds those who vacuum.
 const WRITABLE_FEATURES: &[&str] = &[
     "appendOnly",
     "timestampNtz",
     "timestampWithoutTimezone",
     "deletionVectors",
+    "vacuumProtocolCheck",
 ];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.
