@@ -158,9 +158,13 @@ const READABLE_FEATURES: &[&str] = &[
     "vacuumProtocolCheck",
     "deletionVectors",
     "columnMapping",
+    "typeWidening",
+    "typeWidening-preview",
 ];
 
 /// `deletionVectors`: vectors are honoured and removed with their files, and none are written.
+///
+/// `vacuumProtocolCheck` binds those who vacuum.
 ///
 /// Domains that are not understood are kept by not being mentioned.
 const WRITABLE_FEATURES: &[&str] = &[
@@ -172,6 +176,7 @@ const WRITABLE_FEATURES: &[&str] = &[
     CLUSTERING_FEATURE,
     LIQUID_FEATURE,
     DOMAIN_METADATA_FEATURE,
+    "vacuumProtocolCheck",
 ];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.

@@ -65,9 +65,9 @@ fn unreadable_tables_are_refused_by_name() {
     for (protocol, metadata, parts) in [
         (protocol(4, 7, &[]), &plain, vec!["reader version 4"]),
         (
-            protocol(3, 7, &["typeWidening"]),
+            protocol(3, 7, &["catalogManaged"]),
             &plain,
-            vec!["typeWidening"],
+            vec!["catalogManaged"],
         ),
         (
             protocol(1, 7, &["collations"]),
