@@ -31,3 +31,4 @@ mod support;
 mod truncate;
 mod update;
 mod where_cases;
+mod winner_statistics;
