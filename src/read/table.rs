@@ -5,12 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::object_store::ObjectStoreUrl;
+use deltalake::kernel::Add;
 use deltalake::logstore::{LogStoreRef, commit_uri_from_version};
 use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use super::log_store::commit_style;
+use super::path::canonical_path;
+use super::removable::spellings;
 use super::snapshot::{TableMetadata, TableProtocol, TableSnapshot};
 use crate::error::{Error, Result};
 
@@ -22,6 +25,7 @@ use crate::error::{Error, Result};
 pub struct TableHandle {
     location: String,
     store_url: ObjectStoreUrl,
+    root_store_url: ObjectStoreUrl,
     log_store: LogStoreRef,
     loaded: tokio::sync::Mutex<Loaded>,
     /// The columns that the catalog shows. They move only between statements, never under one.
@@ -37,11 +41,16 @@ impl TableHandle {
     /// object store URL can be made for the table.
     pub fn new(log_store: LogStoreRef) -> Result<Self> {
         commit_style(log_store.as_ref())?;
-        let store_url = format!("delta-disjoint://{}/", uuid::Uuid::new_v4().simple());
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let url = |scheme: &str| {
+            let url = format!("{scheme}://{id}/");
+            ObjectStoreUrl::parse(&url)
+                .map_err(|e| Error::internal(format!("object store URL {url}: {e}")))
+        };
         Ok(Self {
             location: canonical_location(log_store.root_url()),
-            store_url: ObjectStoreUrl::parse(&store_url)
-                .map_err(|e| Error::internal(format!("object store URL {store_url}: {e}")))?,
+            store_url: url("delta-disjoint")?,
+            root_store_url: url("delta-disjoint-root")?,
             loaded: tokio::sync::Mutex::new(Loaded::nothing(&log_store)),
             log_store,
             shown: RwLock::new(Arc::new(Schema::empty())),
@@ -86,9 +95,19 @@ impl TableHandle {
         self.log_store.object_store(None)
     }
 
+    /// The object store that holds the table, whose root is the bucket's or the file system's.
+    pub fn root_object_store(&self) -> Arc<dyn ObjectStore> {
+        self.log_store.root_object_store(None)
+    }
+
     /// The URL under which scans look up [`TableHandle::object_store`].
     pub fn store_url(&self) -> &ObjectStoreUrl {
         &self.store_url
+    }
+
+    /// The URL under which scans look up [`TableHandle::root_object_store`].
+    pub fn root_store_url(&self) -> &ObjectStoreUrl {
+        &self.root_store_url
     }
 
     /// Whether there is a Delta table at the location.
@@ -216,7 +235,7 @@ pub(crate) fn canonical_location(url: &Url) -> String {
 
 fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     let state = table.snapshot()?.snapshot();
-    let files = state
+    let logged: Vec<Add> = state
         .try_log_data()?
         .iter()
         .map(|view| {
@@ -224,7 +243,17 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
                 deprecated,
                 reason = "the one public way to a live file's tags, which say what its statistics are worth"
             )]
-            Arc::new(view.add_action())
+            view.add_action()
+        })
+        .collect();
+    let spellings = spellings(table, logged.iter().map(|add| add.path.as_str()))?;
+    let log_store = table.log_store();
+    let root = log_store.root_url();
+    let files = logged
+        .into_iter()
+        .map(|add| {
+            let path = canonical_path(root, &add.path);
+            Arc::new(Add { path, ..add })
         })
         .collect();
     let metadata: TableMetadata = reshape(state.metadata(), "metadata")?;
@@ -235,6 +264,7 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
         metadata,
         protocol,
         files,
+        spellings: Arc::new(spellings),
     })
 }
 

@@ -161,24 +161,14 @@ async fn tables_that_cannot_be_read_are_refused_by_name() {
                 });
             })
     };
-    let deletion_vector = HandMade::new()
-        .await
-        .features(&["deletionVectors"], &["deletionVectors"])
-        .add(|add| {
-            add["deletionVector"] = json!({
-                "storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4,
-                "sizeInBytes": 40, "cardinality": 1,
-            });
-        });
     for (table, feature) in [
         (mapped("name").await, "columnMapping"),
         (mapped("id").await, "columnMapping"),
-        (deletion_vector, "deletionVectors"),
         (
             HandMade::new()
                 .await
-                .features(&["typeWidening"], &["typeWidening"]),
-            "typeWidening",
+                .features(&["catalogManaged"], &["catalogManaged"]),
+            "catalogManaged",
         ),
         (
             HandMade::new()
@@ -199,16 +189,9 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
         (
             table()
                 .await
-                .features(&["deletionVectors"], &["deletionVectors"])
-                .property("delta.enableDeletionVectors", "true"),
-            "deletionVectors",
-        ),
-        (
-            table()
-                .await
                 .features(&[], &["rowTracking", "domainMetadata"])
                 .property("delta.enableRowTracking", "true"),
-            "domainMetadata",
+            "rowTracking",
         ),
         (table().await.features(&[], &["rowTracking"]), "rowTracking"),
         (
@@ -295,10 +278,31 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
                 .field_metadata("CURRENT_DEFAULT", json!("7")),
             "allowColumnDefaults",
         ),
-        (table().await.features(&[], &["clustering"]), "clustering"),
         (
-            table().await.features(&["v2Checkpoint"], &["v2Checkpoint"]),
-            "v2Checkpoint",
+            table()
+                .await
+                .features(&[], &["clustering", "domainMetadata", "rowTracking"]),
+            "rowTracking",
+        ),
+        (
+            table()
+                .await
+                .features(&[], &["materializePartitionColumns"]),
+            "materializePartitionColumns",
+        ),
+        (
+            table()
+                .await
+                .features(&[], &["icebergCompatV2"])
+                .property("delta.enableIcebergCompatV2", "true"),
+            "icebergCompatV2",
+        ),
+        (
+            table()
+                .await
+                .features(&["typeWidening"], &["typeWidening"])
+                .property("delta.enableTypeWidening", "true"),
+            "typeWidening",
         ),
         (
             table().await.features(&[], &["madeUpFeature"]),
@@ -392,7 +396,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
         .expect("planned");
     let protocol = json!({"protocol": {
         "minReaderVersion": 3, "minWriterVersion": 7,
-        "readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"],
+        "readerFeatures": ["catalogManaged"], "writerFeatures": ["catalogManaged"],
     }});
     std::fs::write(
         format!("{}/_delta_log/{:020}.json", table.path(), 1),
@@ -406,16 +410,13 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
     ];
     for error in errors {
         assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
-        assert!(error.to_string().contains("typeWidening"), "{error}");
+        assert!(error.to_string().contains("catalogManaged"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_file_with_an_absolute_path_is_refused_by_name() {
-    for path in [
-        "file:///elsewhere/part-0.parquet",
-        "s3://bucket/part-0.parquet",
-    ] {
+async fn a_file_in_another_store_is_refused_by_name() {
+    for path in ["file://host/part-0.parquet", "s3://bucket/part-0.parquet"] {
         let table = HandMade::new()
             .await
             .add(|add| add["path"] = json!(path))
