@@ -45,3 +45,4 @@ mod transactions;
 mod truncate;
 mod update;
 mod where_cases;
+mod winner_statistics;
