@@ -127,6 +127,7 @@ impl Actions {
                 "commitInfo" => infos.push(CommitInfo::parse(raw)),
                 "add" => {
                     let mut add: Add = parse(raw)?;
+                    check_partition_values(raw, add.partition_values.len())?;
                     add.path = canonical_path(root, &add.path);
                     self.adds.push(add);
                 }
@@ -242,6 +243,21 @@ pub fn dv_id(dv: &DeletionVectorDescriptor) -> String {
         Some(offset) => format!("{}{}@{offset}", dv.storage_type, dv.path_or_inline_dv),
         None => format!("{}{}", dv.storage_type, dv.path_or_inline_dv),
     }
+}
+
+/// Refuses an `add` in which one of the `distinct` partition values is repeated: which of them holds,
+/// nobody can tell, and a map keeps any one.
+fn check_partition_values(raw: &str, distinct: usize) -> serde_json::Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Given {
+        #[serde(rename = "partitionValues")]
+        partition_values: Entries,
+    }
+    // Nothing to look for in a table without partitions.
+    if distinct > 0 && parse::<Given>(raw)?.partition_values.0.len() > distinct {
+        return Err(serde::de::Error::custom("a partition value is repeated"));
+    }
+    Ok(())
 }
 
 /// All members of one JSON object, repeated names included: a map would silently drop an action.
