@@ -113,3 +113,8 @@ pub use session::{register, session, sql};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So do those of the description of isolation.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/isolation.md")]
+struct Isolation;

@@ -15,3 +15,4 @@ pub mod rule;
 mod sources;
 mod target;
 mod transaction;
+mod unknown_in;

@@ -1,11 +1,13 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod clustering;
 pub mod collector;
 pub mod deletion_vector;
 pub mod features;
 pub(crate) mod files_scan;
 pub(crate) mod footer;
 mod gate;
+pub(crate) mod kernel;
 pub mod log_store;
 mod nested_nulls;
 pub mod partition_value;

@@ -8,6 +8,10 @@
 )]
 
 mod anomalies;
+mod bank;
+mod checkpoint_statistics;
+mod checkpoints;
+mod clustered;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
@@ -17,11 +21,17 @@ mod deletion_vectors;
 mod deltalake_winners;
 mod explain;
 mod features;
+mod field_reports;
+mod golden;
 mod golden;
 mod history_law;
+mod history_law;
+mod hostile_logs;
 mod insert;
 mod layering;
+mod net_effect;
 mod original_feature;
+mod paths;
 mod prepared;
 mod random_statements;
 mod reading;
@@ -30,6 +40,7 @@ mod rerun;
 mod rewritten_files;
 mod scenarios;
 mod session;
+mod slt;
 mod soundness;
 mod support;
 mod transactions;
