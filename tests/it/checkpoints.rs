@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use crate::deletion_vectors::vectors::inline;
+use crate::deletion_vectors::{add_of, allow_vectors, hide};
 use crate::support::{Table, text_rows};
 
 fn log(table: &Table) -> PathBuf {
@@ -136,6 +138,29 @@ async fn application_transactions_are_in_the_checkpoint() {
             .expect("read"),
         Some(42)
     );
+}
+
+#[tokio::test]
+async fn deletion_vectors_are_in_the_checkpoint() {
+    let table = Table::numbers(1, 10, "OPTIONS ('delta.checkpointInterval' '4')").await;
+    allow_vectors(&table).await;
+    let hidden = hide(&add_of(&table, 1), &inline(&[3, 4]));
+    table.put_entry(&hidden).await;
+    assert_eq!(table.count("INSERT INTO t VALUES (100, 100)").await, 1);
+    assert_eq!(checkpoints(&table), [4]);
+    forget_entries(&table, 4);
+    let table = Table::open(table.into_folder()).await.expect("opens");
+    for (change, expected) in [
+        (None, "9|138"),
+        (Some("DELETE FROM t WHERE id > 8"), "7|29"),
+    ] {
+        if let Some(change) = change {
+            assert_eq!(table.count(change).await, 2);
+        }
+        let query = "SELECT count(*), sum(id) FROM t";
+        assert_eq!(table.rows(query).await, [expected]);
+        assert_eq!(rows_by_deltalake(&table, query).await, [expected]);
+    }
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ mod golden;
 mod history_law;
 mod hostile_logs;
 mod insert;
+mod large_table;
 mod layering;
 mod net_effect;
 mod original_feature;
