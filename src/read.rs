@@ -1,6 +1,7 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
 pub mod collector;
+pub mod column_mapping;
 pub mod features;
 pub(crate) mod files_scan;
 mod gate;

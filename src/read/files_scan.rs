@@ -13,12 +13,14 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use deltalake::kernel::Add;
 use object_store::ObjectMeta;
 use parquet::arrow::arrow_reader::RowSelection;
 
+use super::column_mapping::{ColumnMappingMode, MappedColumns, mapped_schema, physical_name};
 use super::nested_nulls::{NestedNullsExec, with_optional_insides};
 use super::partition_value::parse_partition_value;
 use super::path::object_path;
@@ -132,6 +134,7 @@ impl FilesScan<'_> {
             .collect();
         let config = FileScanConfigBuilder::new(self.handle.store_url().clone(), Arc::new(source))
             .with_file_groups(groups)
+            .with_expr_adapter(layout.adapter)
             .with_limit(limit)
             .with_projection_indices(Some(projection))
             .map_err(|e| Error::internal("cannot project the scan").with_source(e))?
@@ -152,13 +155,16 @@ impl FilesScan<'_> {
             .ok_or_else(|| Error::internal(format!("no file number {}", file.index)))?;
         let mut values = Vec::with_capacity(layout.partition_fields.len() + 1);
         for field in &layout.partition_fields {
-            let raw = add.partition_values.get(field.name()).ok_or_else(|| {
-                Error::corrupt(format!(
-                    "the file {} has no value for partition column {}",
-                    add.path,
-                    field.name()
-                ))
-            })?;
+            let raw = add
+                .partition_values
+                .get(physical_name(field))
+                .ok_or_else(|| {
+                    Error::corrupt(format!(
+                        "the file {} has no value for partition column {}",
+                        add.path,
+                        field.name()
+                    ))
+                })?;
             values.push(
                 parse_partition_value(raw.as_deref(), field.data_type()).map_err(|e| {
                     Error::corrupt(format!(
@@ -200,6 +206,8 @@ fn object_meta(add: &Add) -> Result<ObjectMeta> {
 /// its own order.
 struct Layout {
     table: TableSchema,
+    /// How the columns of files are found, where not by the table's names.
+    adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
     partition_fields: Vec<FieldRef>,
     /// For each column of the table (and each position): its place in `table`.
     order: Vec<usize>,
@@ -216,7 +224,14 @@ impl Layout {
                 .iter()
                 .any(|name| name == field.name())
         };
-        let fields = snapshot.schema.fields();
+        let mapped = mapped_schema(&snapshot.schema, &snapshot.metadata)?;
+        let adapter: Option<Arc<dyn PhysicalExprAdapterFactory>> =
+            match ColumnMappingMode::of(&snapshot.metadata.configuration)? {
+                ColumnMappingMode::None => None,
+                ColumnMappingMode::Name => Some(Arc::new(MappedColumns { by_id: false })),
+                ColumnMappingMode::Id => Some(Arc::new(MappedColumns { by_id: true })),
+            };
+        let fields = mapped.fields();
         let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
             fields.iter().cloned().partition(is_partition);
         let mut constants = partition_fields.clone();
@@ -250,6 +265,7 @@ impl Layout {
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
             table,
+            adapter,
             partition_fields,
             order,
             declared,

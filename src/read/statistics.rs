@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
 use arrow::compute::nullif;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use deltalake::kernel::Add;
@@ -38,11 +38,12 @@ pub(crate) use self::column::Nulls;
 use self::json::FileJson;
 use self::partition::PartitionValue;
 pub(crate) use self::text::fits_decimal;
+use super::column_mapping::{mapped_schema, physical_name};
 use super::prune::{PruneFile, Visible};
 use super::snapshot::TableSnapshot;
 
-/// Tag of an `add` that lists, as a JSON array of names, the top-level float columns that hold no
-/// NaN.
+/// Tag of an `add` that lists, as a JSON array of physical names, the top-level float columns that
+/// hold no NaN.
 pub const NAN_FREE_TAG: &str = "delta-disjoint.nanFree";
 
 /// Tag of an `add` that says `true` where decimal bounds are exact at any precision.
@@ -60,7 +61,8 @@ pub fn string_prefix_length(properties: &BTreeMap<String, String>) -> usize {
 /// What must be known of a table to interpret the statistics and partition values of its files.
 #[derive(Debug, Clone)]
 pub struct StatisticsSchema {
-    /// Columns in table order, partition columns included.
+    /// Columns in table order, partition columns included; of a table that maps its columns, a
+    /// [`mapped_schema`].
     pub schema: SchemaRef,
     /// Partition columns by name.
     pub partition_columns: Vec<String>,
@@ -69,10 +71,12 @@ pub struct StatisticsSchema {
 }
 
 impl StatisticsSchema {
-    /// The statistics schema of `snapshot`.
+    /// The statistics schema of `snapshot`. If its columns are mapped and it cannot be told how, it
+    /// has no columns, so that nothing is known of any.
     pub fn of(snapshot: &TableSnapshot) -> Self {
         Self {
-            schema: SchemaRef::clone(&snapshot.schema),
+            schema: mapped_schema(&snapshot.schema, &snapshot.metadata)
+                .unwrap_or_else(|_| Arc::new(Schema::empty())),
             partition_columns: snapshot.metadata.partition_columns.clone(),
             string_prefix_length: string_prefix_length(&snapshot.metadata.configuration),
         }
@@ -168,7 +172,8 @@ impl<'a> FileStatistics<'a> {
         }
     }
 
-    /// Whether the file at `index` is known to hold no NaN in `column`.
+    /// Whether the file at `index` is known to hold no NaN in the column with the physical name
+    /// `column`.
     pub fn is_nan_free(&self, index: usize, column: &str) -> bool {
         self.files
             .get(index)
@@ -190,7 +195,7 @@ impl<'a> FileStatistics<'a> {
             return Some(Arc::clone(bounds));
         }
         let doubtful: BooleanArray = (0..self.len())
-            .map(|file| Some(!self.is_nan_free(file, field.name())))
+            .map(|file| Some(!self.is_nan_free(file, physical_name(field))))
             .collect();
         nullif(bounds, &doubtful).ok()
     }
@@ -206,7 +211,7 @@ impl<'a> FileStatistics<'a> {
                 if partition {
                     ColumnFacts::of_partition(PartitionValue::of(
                         &file.add.partition_values,
-                        field.name(),
+                        physical_name(field),
                         field.data_type(),
                     ))
                 } else {

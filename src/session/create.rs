@@ -8,10 +8,11 @@ use deltalake::logstore::LogStoreRef;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::types::{check_partition_columns, has_timestamp_ntz, schema_json};
+use super::types::{check_partition_columns, check_unmapped_names, has_timestamp_ntz, schema_json};
 use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::column_mapping::{ColumnMappingMode, ID, MAX_COLUMN_ID, PHYSICAL_NAME};
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
 
 /// A table to be created.
@@ -46,7 +47,14 @@ pub async fn create_table(log_store: &LogStoreRef, table: &NewTable<'_>) -> Resu
 
 /// The `metaData` of a new table; refuses what Delta or this crate cannot have.
 pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
-    let schema = schema_json(table.schema)?;
+    let mut schema = schema_json(table.schema)?;
+    let mut configuration = table.properties.clone();
+    if maps_columns(table)? {
+        let highest = map_columns(&mut schema);
+        configuration.insert(MAX_COLUMN_ID.to_owned(), highest.to_string());
+    } else {
+        check_unmapped_names(table.schema)?;
+    }
     check_partition_columns(table.schema, table.partition_columns)?;
     Ok(TableMetadata {
         id: Uuid::new_v4().to_string(),
@@ -55,33 +63,73 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
         format: TableFormat::default(),
         schema_string: schema.to_string(),
         partition_columns: table.partition_columns.to_vec(),
-        configuration: table.properties.clone(),
+        configuration,
         created_time: Some(now_millis()),
     })
 }
 
 /// The least `protocol` that a new table needs, so that as many readers as possible take it.
-pub fn new_protocol(table: &NewTable<'_>) -> TableProtocol {
+///
+/// # Errors
+///
+/// `Unsupported` for an unknown way to map columns.
+pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
+    let maps_columns = maps_columns(table)?;
     if !has_timestamp_ntz(table.schema) {
-        return TableProtocol {
-            min_reader_version: 1,
-            min_writer_version: 2,
+        // Column mapping is what these legacy versions brought.
+        let (min_reader_version, min_writer_version) = if maps_columns { (2, 5) } else { (1, 2) };
+        return Ok(TableProtocol {
+            min_reader_version,
+            min_writer_version,
             reader_features: None,
             writer_features: None,
-        };
+        });
     }
-    let ntz = "timestampNtz".to_owned();
-    let mut writer_features = BTreeSet::from([ntz.clone()]);
+    let mut reader_features = BTreeSet::from(["timestampNtz".to_owned()]);
+    if maps_columns {
+        reader_features.insert("columnMapping".to_owned());
+    }
+    let mut writer_features = reader_features.clone();
     // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
     if table.properties.contains_key("delta.appendOnly") {
         writer_features.insert("appendOnly".to_owned());
     }
-    TableProtocol {
+    Ok(TableProtocol {
         min_reader_version: 3,
         min_writer_version: 7,
-        reader_features: Some(BTreeSet::from([ntz])),
+        reader_features: Some(reader_features),
         writer_features: Some(writer_features),
+    })
+}
+
+fn maps_columns(table: &NewTable<'_>) -> Result<bool> {
+    Ok(ColumnMappingMode::of(table.properties)? != ColumnMappingMode::None)
+}
+
+/// Gives every field of `data_type`, in Delta's JSON form and at any depth, an id and a physical
+/// name; the answer is the highest id.
+fn map_columns(data_type: &mut Value) -> u32 {
+    fn map(data_type: &mut Value, highest: &mut u32) {
+        for field in data_type
+            .get_mut("fields")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            *highest += 1;
+            field["metadata"][ID] = json!(*highest);
+            field["metadata"][PHYSICAL_NAME] = json!(format!("col-{}", Uuid::new_v4()));
+            map(&mut field["type"], highest);
+        }
+        for key in ["elementType", "keyType", "valueType"] {
+            if let Some(inner) = data_type.get_mut(key) {
+                map(inner, highest);
+            }
+        }
     }
+    let mut highest = 0;
+    map(data_type, &mut highest);
+    highest
 }
 
 fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
@@ -102,7 +150,7 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
     });
     let lines: [Value; 3] = [
         json!({"commitInfo": commit_info}),
-        json!({"protocol": to_value(&new_protocol(table))?}),
+        json!({"protocol": to_value(&new_protocol(table)?)?}),
         json!({"metaData": to_value(&metadata)?}),
     ];
     Ok(Bytes::from(lines.map(|line| line.to_string()).join("\n")))

@@ -8,6 +8,7 @@
 )]
 
 mod anomalies;
+mod column_mapping;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;

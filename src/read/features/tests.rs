@@ -67,6 +67,14 @@ fn readable_tables_are_accepted() {
             vec![("delta.columnMapping.mode", "none")],
         ),
         (
+            protocol(2, 5, &[]),
+            vec![("delta.columnMapping.mode", "name")],
+        ),
+        (
+            protocol(3, 7, &["columnMapping"]),
+            vec![("delta.columnMapping.mode", "id")],
+        ),
+        (
             protocol(
                 3,
                 7,
@@ -112,10 +120,22 @@ fn unreadable_tables_are_refused_by_name() {
             vec!["collations", "column s"],
         ),
         (
-            protocol(2, 5, &[]),
+            protocol(1, 2, &[]),
             &metadata(&[("delta.columnMapping.mode", "name")], ID),
             vec![],
-            vec!["columnMapping", "delta.columnMapping.mode = name"],
+            vec!["columnMapping", "delta.columnMapping.mode"],
+        ),
+        (
+            protocol(3, 7, &["v2Checkpoint"]),
+            &metadata(&[("delta.columnMapping.mode", "id")], ID),
+            vec![],
+            vec!["columnMapping"],
+        ),
+        (
+            protocol(2, 5, &[]),
+            &metadata(&[("delta.columnMapping.mode", "other")], ID),
+            vec![],
+            vec!["columnMapping", "delta.columnMapping.mode = other"],
         ),
         (
             protocol(3, 7, &["deletionVectors"]),
@@ -213,11 +233,6 @@ fn used_features_are_refused_with_their_user() {
             vec![("delta.enableChangeDataFeed", "true")],
             ID.to_owned(),
             vec!["changeDataFeed", "delta.enableChangeDataFeed"],
-        ),
-        (
-            vec![("delta.columnMapping.mode", "id")],
-            ID.to_owned(),
-            vec!["columnMapping"],
         ),
         (
             vec![],

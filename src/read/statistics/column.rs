@@ -9,6 +9,7 @@ use datafusion::common::ScalarValue;
 use super::bound::{Side, Trust, bound, has_null_count};
 use super::json::{FileJson, Piece, count};
 use super::partition::PartitionValue;
+use crate::read::column_mapping::physical_name;
 
 /// How many of the rows are NULL in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,10 +41,10 @@ impl ColumnFacts {
     /// tell from deleted ones.
     pub(super) fn of_data(file: &FileJson<'_>, field: &Field, wide: bool, trust: Trust) -> Self {
         let data_type = field.data_type();
-        if !has_null_count(data_type) || is_renamed(field) {
+        if !has_null_count(data_type) {
             return Self::default();
         }
-        let name = field.name();
+        let name = physical_name(field);
         let (min, max, nulls) = (file.min.get(name), file.max.get(name), file.nulls.get(name));
         if [min, max, nulls]
             .iter()
@@ -109,15 +110,6 @@ impl ColumnFacts {
     pub(super) fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Whether the column's statistics are kept under another name than its own (column mapping). Those
-/// under its own name may belong to another column.
-fn is_renamed(field: &Field) -> bool {
-    field
-        .metadata()
-        .get("delta.columnMapping.physicalName")
-        .is_some_and(|physical| physical.trim_matches('"') != field.name())
 }
 
 /// Whether the column's bounds follow a collation and not the order of bytes.
