@@ -74,7 +74,11 @@ fn a_mapping_with_gaps_or_repeats_is_corrupt() {
         (mapping(1, "col-id"), id_only, "l.element.v has no"),
         (mapping(1, ""), mapping(3, "col-v"), "id has no"),
         (mapping(1, "col-l"), mapping(3, "col-v"), "l shares"),
-        (mapping(1, "col-id"), mapping(1, "col-v"), "l.element.v shares"),
+        (
+            mapping(1, "col-id"),
+            mapping(1, "col-v"),
+            "l.element.v shares",
+        ),
         (mapping(1 << 40, "col-id"), mapping(3, "col-v"), "id has no"),
     ] {
         let (schema, metadata) = table("name", id, inner);
@@ -107,7 +111,11 @@ fn a_narrower_type_in_the_file_is_widened_and_another_shape_is_corrupt() {
     assert_eq!(&converted, &expected);
     assert_eq!(&relabel(&expected, &target).expect("the same"), &expected);
 
-    let error = convert(&(Arc::new(Int32Array::from(vec![1])) as ArrayRef), &target, false)
-        .expect_err("no struct");
+    let error = convert(
+        &(Arc::new(Int32Array::from(vec![1])) as ArrayRef),
+        &target,
+        false,
+    )
+    .expect_err("no struct");
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }
