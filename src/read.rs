@@ -2,8 +2,10 @@
 
 pub mod collector;
 pub mod column_mapping;
+pub mod deletion_vector;
 pub mod features;
 pub(crate) mod files_scan;
+pub(crate) mod footer;
 mod gate;
 pub mod log_store;
 mod nested_nulls;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{HandMade, field, meta_data, structure};
 use crate::support::{Table, rows};
 
-/// `amount` was called `x` once; what is called `x` now came later.
+/// `amount` was called `x` once, and `s['renamed']` was `s['old']`; what is called so now came later.
 fn fields() -> Vec<Value> {
     vec![
         field("amount", "x", 1, json!("long")),
@@ -17,7 +17,10 @@ fn fields() -> Vec<Value> {
             "s",
             "col-s",
             4,
-            structure(&[field("renamed", "old", 5, json!("long"))]),
+            structure(&[
+                field("renamed", "old", 5, json!("long")),
+                field("old", "col-old", 6, json!("long")),
+            ]),
         ),
     ]
 }
@@ -27,7 +30,7 @@ async fn table(mode: &str) -> Table {
     let row = |value: i64| {
         format!(
             "SELECT {value} AS x, {value} AS \"col-x\", {value} AS \"col-bc\", \
-             named_struct('old', {value}) AS \"col-s\""
+             named_struct('old', {value}, 'col-old', {value}) AS \"col-s\""
         )
     };
     HandMade::new(&fields(), mode, &[])
@@ -39,12 +42,13 @@ async fn table(mode: &str) -> Table {
                 ("col-bc", 3),
                 ("col-s", 4),
                 ("old", 5),
+                ("col-old", 6),
             ],
             json!({
                 "numRecords": 2,
-                "minValues": {"x": 0, "col-x": 0, "col-bc": 0, "col-s": {"old": 0}},
-                "maxValues": {"x": 1, "col-x": 1, "col-bc": 1, "col-s": {"old": 1}},
-                "nullCount": {"x": 0, "col-x": 0, "col-bc": 0, "col-s": {"old": 0}},
+                "minValues": {"x": 0, "col-x": 0, "col-bc": 0, "col-s": {"old": 0, "col-old": 0}},
+                "maxValues": {"x": 1, "col-x": 1, "col-bc": 1, "col-s": {"old": 1, "col-old": 1}},
+                "nullCount": {"x": 0, "col-x": 0, "col-bc": 0, "col-s": {"old": 0, "col-old": 0}},
             }),
         )
         .await
@@ -58,39 +62,67 @@ async fn renamed_columns_skip_by_what_their_statistics_are_kept_under() {
         for (condition, winner, commits) in [
             (
                 "amount < 50",
-                "(100, 1, 1, named_struct('renamed', 1))",
+                "(100, 1, 1, named_struct('renamed', 1, 'old', 1))",
                 true,
             ),
             (
                 "amount < 50",
-                "(10, 100, 1, named_struct('renamed', 1))",
+                "(10, 100, 1, named_struct('renamed', 1, 'old', 1))",
                 false,
             ),
-            ("x < 50", "(1, 100, 1, named_struct('renamed', 1))", true),
-            ("x < 50", "(100, 10, 1, named_struct('renamed', 1))", false),
+            (
+                "x < 50",
+                "(1, 100, 1, named_struct('renamed', 1, 'old', 1))",
+                true,
+            ),
+            (
+                "x < 50",
+                "(100, 10, 1, named_struct('renamed', 1, 'old', 1))",
+                false,
+            ),
             (
                 "x IS NULL OR x = 1",
-                "(1, NULL, 1, named_struct('renamed', 1))",
+                "(1, NULL, 1, named_struct('renamed', 1, 'old', 1))",
                 false,
             ),
             (
                 "\"b.c\" < 50",
-                "(1, 1, 100, named_struct('renamed', 1))",
+                "(1, 1, 100, named_struct('renamed', 1, 'old', 1))",
                 true,
             ),
             (
                 "\"b.c\" < 50",
-                "(100, 100, 10, named_struct('renamed', 100))",
+                "(100, 100, 10, named_struct('renamed', 100, 'old', 100))",
                 false,
             ),
             (
                 "s['renamed'] < 50",
-                "(100, 100, 100, named_struct('renamed', 10))",
+                "(100, 100, 100, named_struct('renamed', 10, 'old', 10))",
+                false,
+            ),
+            (
+                "s['renamed'] < 50",
+                "(1, 1, 1, named_struct('renamed', 100, 'old', 1))",
+                true,
+            ),
+            (
+                "s['renamed'] < 50",
+                "(100, 100, 100, named_struct('renamed', 1, 'old', 100))",
+                false,
+            ),
+            (
+                "s['old'] < 50",
+                "(1, 1, 1, named_struct('renamed', 1, 'old', 100))",
+                true,
+            ),
+            (
+                "s['old'] < 50",
+                "(100, 100, 100, named_struct('renamed', 100, 'old', 1))",
                 false,
             ),
             (
                 "S.Renamed < 50",
-                "(100, 100, 100, named_struct('renamed', 10))",
+                "(100, 100, 100, named_struct('renamed', 10, 'old', 10))",
                 false,
             ),
             (

@@ -74,7 +74,7 @@ async fn a_table_is_created_with_ids_and_physical_names() {
             table.rows("SELECT * FROM t ORDER BY id").await,
             ["1|{x: 2, y: {z: three}}|[{v: 4}]|5", "7|NULL|NULL|NULL"]
         );
-        same_in_deltalake(&table, "SELECT id, p FROM t ORDER BY id").await;
+        same_in_deltalake(&table, "SELECT * FROM t ORDER BY id").await;
     }
 }
 
@@ -118,7 +118,7 @@ async fn a_mapped_table_may_have_any_names_and_timestamps_without_zone() {
             .await,
         1
     );
-    same_in_deltalake(&table, "SELECT \"Customer ID\", at FROM t").await;
+    same_in_deltalake(&table, "SELECT * FROM t").await;
     // The same declaration opens it again.
     let location = table.path();
     let again = format!(

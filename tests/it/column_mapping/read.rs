@@ -112,7 +112,7 @@ async fn columns_are_found_by_physical_name_at_every_depth() {
             .open()
             .await;
         check(&table, "name").await;
-        same_in_deltalake(&table, "SELECT id, \"b.c\", late FROM t ORDER BY id").await;
+        same_in_deltalake(&table, "SELECT * FROM t ORDER BY id").await;
     }
 }
 
@@ -278,4 +278,29 @@ async fn a_mapping_that_cannot_be_told_is_refused() {
     };
     assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
     assert!(error.to_string().contains("columnMapping"), "{error}");
+}
+
+#[tokio::test]
+async fn filters_reach_the_files_under_their_names_but_not_inside_of_structs() {
+    for mode in ["name", "id"] {
+        let table = HandMade::new(&nested_fields(), mode, &[])
+            .file(ROWS, IDS, json!({"numRecords": 2}))
+            .await
+            .open()
+            .await;
+        for (condition, reaches) in [
+            ("\"b.c\" > 10", true),
+            ("id = 1", true),
+            ("s['x'] = 3", false),
+            ("id = 1 AND s['x'] = 3", true),
+        ] {
+            let explained = table
+                .rows(&format!("EXPLAIN SELECT id FROM t WHERE {condition}"))
+                .await
+                .join("");
+            let source = explained.split("DataSourceExec").nth(1).expect("source");
+            assert_eq!(source.contains("predicate="), reaches, "{explained}");
+            assert!(!source.contains("get_field"), "{explained}");
+        }
+    }
 }
