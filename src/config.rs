@@ -34,6 +34,9 @@ pub struct DeltaOptions {
     pub max_commit_attempts: usize,
     /// How many winning commits are read at the same time. At least 1.
     pub winner_read_concurrency: usize,
+    /// How often a whole statement is planned and run again, on the then newest version, after a
+    /// real conflict. 0, the default, leaves that to the caller, as a transaction always does.
+    pub statement_reruns: usize,
 }
 
 impl DeltaOptions {
@@ -60,10 +63,12 @@ impl DeltaOptions {
             CONFLICT_DATA_SKIPPING => self.conflict_data_skipping = parse(key, value)?,
             MAX_COMMIT_ATTEMPTS => self.max_commit_attempts = parse_count(key, value)?,
             WINNER_READ_CONCURRENCY => self.winner_read_concurrency = parse_count(key, value)?,
+            STATEMENT_RERUNS => self.statement_reruns = parse(key, value)?,
             _ => {
                 return Err(Error::invalid(format!(
                     "there is no option delta.{key}; the options are delta.{CONFLICT_DATA_SKIPPING}, \
-                     delta.{MAX_COMMIT_ATTEMPTS} and delta.{WINNER_READ_CONCURRENCY}"
+                     delta.{MAX_COMMIT_ATTEMPTS}, delta.{WINNER_READ_CONCURRENCY} and \
+                     delta.{STATEMENT_RERUNS}"
                 )));
             }
         }
@@ -77,6 +82,7 @@ impl Default for DeltaOptions {
             conflict_data_skipping: true,
             max_commit_attempts: 20,
             winner_read_concurrency: 8,
+            statement_reruns: 0,
         }
     }
 }
@@ -119,6 +125,11 @@ impl ExtensionOptions for DeltaOptions {
                 &self.winner_read_concurrency,
                 "How many winning commits are read at the same time",
             ),
+            entry(
+                STATEMENT_RERUNS,
+                &self.statement_reruns,
+                "How often a statement is planned and run again after a conflict",
+            ),
         ]
     }
 }
@@ -126,15 +137,16 @@ impl ExtensionOptions for DeltaOptions {
 const CONFLICT_DATA_SKIPPING: &str = "conflict_data_skipping";
 const MAX_COMMIT_ATTEMPTS: &str = "max_commit_attempts";
 const WINNER_READ_CONCURRENCY: &str = "winner_read_concurrency";
+const STATEMENT_RERUNS: &str = "statement_reruns";
 
 fn parse<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.trim().to_ascii_lowercase().parse().map_err(|_| {
         Error::invalid(format!(
             "delta.{key} cannot be `{value}`; it takes {}",
-            if key == CONFLICT_DATA_SKIPPING {
-                "true or false"
-            } else {
-                "a whole number from 1 on"
+            match key {
+                CONFLICT_DATA_SKIPPING => "true or false",
+                STATEMENT_RERUNS => "a whole number from 0 on",
+                _ => "a whole number from 1 on",
             }
         ))
     })
@@ -174,6 +186,7 @@ mod tests {
             "SET delta.conflict_data_skipping = false",
             "SET delta.max_commit_attempts = 3",
             "SET delta.winner_read_concurrency = 2",
+            "SET delta.statement_reruns = 4",
         ] {
             context.sql(statement).await.expect(statement);
         }
@@ -184,6 +197,7 @@ mod tests {
                 conflict_data_skipping: false,
                 max_commit_attempts: 3,
                 winner_read_concurrency: 2,
+                statement_reruns: 4,
             }
         );
         let shown = context
@@ -203,6 +217,7 @@ mod tests {
             ("delta.max_commit_attempts", "-1", "a whole number"),
             ("delta.winner_read_concurrency", "0", "must be at least 1"),
             ("delta.conflict_data_skipping", "2", "true or false"),
+            ("delta.statement_reruns", "-1", "from 0 on"),
             ("delta.nonsense", "1", "there is no option delta.nonsense"),
         ] {
             let mut config = ConfigOptions::default();

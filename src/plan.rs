@@ -10,6 +10,9 @@
 pub mod node;
 pub mod pin;
 pub mod planner;
+mod rerun;
 pub mod rule;
 mod sources;
 mod target;
+mod transaction;
+mod unknown_in;

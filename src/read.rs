@@ -1,5 +1,6 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod clustering;
 pub mod collector;
 pub mod column_mapping;
 pub mod deletion_vector;
@@ -7,6 +8,7 @@ pub mod features;
 pub(crate) mod files_scan;
 pub(crate) mod footer;
 mod gate;
+pub(crate) mod kernel;
 pub mod log_store;
 mod nested_nulls;
 pub mod partition_value;

@@ -2,12 +2,14 @@
 //!
 //! It happens once for each execution, in the query planner, the only place that is async and runs
 //! then: a registered table, a view, a prepared statement or an old DataFrame would otherwise read
-//! the version it was made with.
+//! the version it was made with. In a transaction the version is the one that was pinned at the
+//! first mention, with the transaction's own changes.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::catalog::Session;
 use datafusion::common::Result as DFResult;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
@@ -16,8 +18,9 @@ use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
 use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
 use super::sources::{InputReads, reads_of_input};
+use super::transaction::Membership;
+use crate::commit::open_transaction::PinnedTable;
 use crate::error::{Error, Result};
-use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
 use crate::read::provider::{DisjointTableProvider, Pin};
@@ -25,14 +28,15 @@ use crate::read::read_set::{Read, ReadScope};
 use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
 
-/// Loads the newest version of every Delta table that `plan` names, once each, and pins all its
-/// scans and changes to it.
+/// Pins all scans and changes of `plan` to one version of each Delta table: the newest, or what the
+/// transaction sees that `session` is in.
 ///
 /// # Errors
 ///
 /// `Unavailable` if a table cannot be loaded or its columns are not those of the plan,
-/// `Unsupported` for a table that cannot be read or changed.
-pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
+/// `Unsupported` for a table that cannot be read or changed, and for what a transaction cannot do.
+pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalPlan> {
+    let membership = Membership::of(plan, session)?;
     let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
     let mut rewritten = HashSet::new();
     plan.apply_with_subqueries(|node| {
@@ -54,20 +58,19 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if handles.is_empty() {
-        return Ok(plan.clone());
-    }
-
-    let collector = ReadCollector::shared();
+    let collector = membership.collector();
     let mut pins = BTreeMap::new();
     for (location, handle) in handles {
-        let snapshot = handle.newest().await?;
+        let PinnedTable {
+            base,
+            view: snapshot,
+        } = membership.table(&handle).await?;
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
         check_readable(&snapshot.protocol, &snapshot.metadata)?;
         if rewritten.contains(&location) {
-            check_removable(&handle, &snapshot).await?;
+            check_removable(&base)?;
         }
         let pin = Pin {
             snapshot,
@@ -76,19 +79,25 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         pins.insert(location, pin);
     }
 
-    plan.clone()
+    let pinned = plan
+        .clone()
         .transform_down_with_subqueries(|node| match node {
             LogicalPlan::TableScan(scan) => match delta_provider(&scan.source) {
                 Some(provider) => Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?)),
                 None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
             },
             LogicalPlan::Extension(extension) => match delta_dml(&extension) {
-                Some(dml) => Ok(Transformed::yes(pin_dml(dml, &pins)?)),
+                Some(dml) => {
+                    membership.check_change(dml)?;
+                    Ok(Transformed::yes(pin_dml(dml, &pins)?))
+                }
                 None => Ok(Transformed::no(LogicalPlan::Extension(extension))),
             },
             other => Ok(Transformed::no(other)),
-        })
-        .map(|transformed| transformed.data)
+        })?
+        .data;
+    membership.take_up(plan, &collector)?;
+    Ok(pinned)
 }
 
 /// Whether `plan` changes a Delta table anywhere.
@@ -192,23 +201,15 @@ fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
         (DmlKind::Insert, InputReads::OtherTables) => ReadScope::Nothing,
         (DmlKind::Insert, InputReads::Target) | (DmlKind::Update | DmlKind::Delete, _) => return,
     };
-    let files: HashSet<String> = match scope {
-        ReadScope::Nothing => HashSet::new(),
-        _ => pin
-            .snapshot
-            .files
-            .iter()
-            .map(|add| add.path.clone())
-            .collect(),
-    };
-    pin.collector.record(
-        location,
-        Read {
+    let read = match scope {
+        ReadScope::WholeTable => Read::whole_table(&pin.snapshot),
+        scope => Read {
             scope,
             version: pin.snapshot.version,
-            files: Arc::new(files),
+            files: Arc::default(),
         },
-    );
+    };
+    pin.collector.record(location, read);
 }
 
 fn removes_files(kind: DmlKind) -> bool {

@@ -7,17 +7,18 @@ use datafusion::catalog::Session;
 use datafusion::common::Result as DFResult;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{LogicalPlan, Statement, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
+use super::rerun::RerunExec;
 use crate::commit::exec::{CommitExec, CommitTarget};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
 
-/// Pins every Delta table of a plan to its newest version and plans Delta DML. Plans without Delta
+/// Pins every Delta table of a plan to its newest version, or to the session's transaction, and plans Delta DML. Plans without Delta
 /// DML go, pinned, to the query planner that the session had before, if it had one.
 #[derive(Debug, Default)]
 pub struct DeltaQueryPlanner {
@@ -38,7 +39,8 @@ impl QueryPlanner for DeltaQueryPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> DFResult<Arc<dyn ExecutionPlan>> {
-        let pinned = pin(logical_plan).await?;
+        refuse_transaction_statement(logical_plan)?;
+        let pinned = pin(logical_plan, session).await?;
         match &self.inner {
             Some(inner) if !has_delta_dml(&pinned)? => {
                 inner.create_physical_plan(&pinned, session).await
@@ -67,7 +69,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         node: &dyn UserDefinedLogicalNode,
         _logical_inputs: &[&LogicalPlan],
         physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
+        session: &dyn Session,
         _planning_ctx: &PhysicalPlanningContext,
     ) -> DFResult<Option<Arc<dyn ExecutionPlan>>> {
         let Some(dml) = node.as_any().downcast_ref::<DeltaDml>() else {
@@ -107,7 +109,21 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 parameters: operation_parameters(dml.kind()),
             },
         );
-        Ok(Some(Arc::new(commit)))
+        Ok(Some(RerunExec::around(Arc::new(commit), dml, session)))
+    }
+}
+
+/// DataFusion hands these on and does nothing about them.
+fn refuse_transaction_statement(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Statement(
+            statement @ (Statement::TransactionStart(_) | Statement::TransactionEnd(_)),
+        ) => Err(Error::unsupported(format!(
+            "{} has no effect through SessionContext::sql; use delta_disjoint::sql, which acts on \
+             it at once",
+            statement.name()
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -95,6 +95,28 @@ pub fn physical_name(field: &Field) -> &str {
         .map_or(field.name(), String::as_str)
 }
 
+/// The physical names on the way to a column of `mapped`, a [`mapped_schema`], or a field inside of
+/// one; `path` has one name a level.
+///
+/// # Errors
+///
+/// `Internal` if it is not there.
+pub fn physical_path(mapped: &Schema, path: &[String]) -> Result<Vec<String>> {
+    let mut fields = Some(mapped.fields());
+    path.iter()
+        .map(|name| {
+            let field = fields
+                .and_then(|fields| fields.iter().find(|field| field.name() == name))
+                .ok_or_else(|| Error::internal(format!("no column {}", path.join("."))))?;
+            fields = match field.data_type() {
+                DataType::Struct(inner) => Some(inner),
+                _ => None,
+            };
+            Ok(physical_name(field).to_owned())
+        })
+        .collect()
+}
+
 /// The columns of a Parquet file with the columns of `mapped`, a [`mapped_schema`]: physical names,
 /// and the ids as field ids.
 pub fn file_schema(mapped: &Schema) -> SchemaRef {

@@ -190,6 +190,7 @@ impl TableProvider for DisjointTableProvider {
             scope: scope.to_string(),
             files_total: snapshot.files.len(),
             files_pruned: snapshot.files.len() - kept.len(),
+            collector: Arc::clone(&pin.collector),
         };
         let files: HashSet<String> = kept
             .iter()

@@ -25,6 +25,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, Statistics,
 };
 
+use super::collector::ReadCollector;
 use super::gate::may_reach_parquet;
 use super::positions::{FILE_COLUMN, ROW_COLUMN};
 use super::statistics::touches_float;
@@ -42,6 +43,8 @@ pub struct ScanSummary {
     pub files_total: usize,
     /// Files that cannot hold a matching row.
     pub files_pruned: usize,
+    /// Where the read was recorded.
+    pub collector: Arc<ReadCollector>,
 }
 
 /// Reads files of one table version.
@@ -181,6 +184,7 @@ impl ExecutionPlan for DeltaScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DFResult<SendableRecordBatchStream> {
+        self.summary.collector.start()?;
         self.input.execute(partition, context)
     }
 

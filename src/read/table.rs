@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::object_store::ObjectStoreUrl;
+use deltalake::kernel::Add;
 use deltalake::logstore::{LogStoreRef, commit_uri_from_version};
 use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -12,6 +13,8 @@ use url::Url;
 
 use super::column_mapping::plain_field;
 use super::log_store::commit_style;
+use super::path::canonical_path;
+use super::removable::spellings;
 use super::snapshot::{TableMetadata, TableProtocol, TableSnapshot};
 use crate::error::{Error, Result};
 
@@ -233,7 +236,7 @@ pub(crate) fn canonical_location(url: &Url) -> String {
 
 fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     let state = table.snapshot()?.snapshot();
-    let files = state
+    let logged: Vec<Add> = state
         .try_log_data()?
         .iter()
         .map(|view| {
@@ -241,7 +244,17 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
                 deprecated,
                 reason = "the one public way to a live file's tags, which say what its statistics are worth"
             )]
-            Arc::new(view.add_action())
+            view.add_action()
+        })
+        .collect();
+    let spellings = spellings(table, logged.iter().map(|add| add.path.as_str()))?;
+    let log_store = table.log_store();
+    let root = log_store.root_url();
+    let files = logged
+        .into_iter()
+        .map(|add| {
+            let path = canonical_path(root, &add.path);
+            Arc::new(Add { path, ..add })
         })
         .collect();
     let metadata: TableMetadata = reshape(state.metadata(), "metadata")?;
@@ -252,6 +265,7 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
         metadata,
         protocol,
         files,
+        spellings: Arc::new(spellings),
     })
 }
 

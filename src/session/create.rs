@@ -1,6 +1,7 @@
 //! Creating a table: version 0 of its log, written once or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use bytes::Bytes;
@@ -8,11 +9,17 @@ use deltalake::logstore::LogStoreRef;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::clustering::resolve_clustering_columns;
 use super::types::{check_partition_columns, check_unmapped_names, has_timestamp_ntz, schema_json};
 use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::column_mapping::{ColumnMappingMode, ID, MAX_COLUMN_ID, PHYSICAL_NAME};
+use crate::read::clustering::{
+    CLUSTERING_DOMAIN, CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, configuration,
+};
+use crate::read::column_mapping::{
+    ColumnMappingMode, ID, MAX_COLUMN_ID, PHYSICAL_NAME, mapped_schema, physical_path,
+};
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
 
 /// A table to be created.
@@ -26,6 +33,8 @@ pub struct NewTable<'a> {
     /// Table properties in Delta's spelling; see
     /// [`table_options`](super::table_options::table_options).
     pub properties: &'a BTreeMap<String, String>,
+    /// Columns to cluster by, as paths of one name a level; none for a table that is not clustered.
+    pub clustering_columns: &'a [Vec<String>],
 }
 
 /// Writes version 0 of the table that lives in `log_store`.
@@ -56,6 +65,7 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
         check_unmapped_names(table.schema)?;
     }
     check_partition_columns(table.schema, table.partition_columns)?;
+    clustering_of(table)?;
     Ok(TableMetadata {
         id: Uuid::new_v4().to_string(),
         name: None,
@@ -75,8 +85,10 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
 /// `Unsupported` for an unknown way to map columns.
 pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
     let maps_columns = maps_columns(table)?;
-    if !has_timestamp_ntz(table.schema) {
-        // Column mapping is what these legacy versions brought.
+    let ntz = has_timestamp_ntz(table.schema);
+    let clustered = !table.clustering_columns.is_empty();
+    if !ntz && !clustered {
+        // Column mapping is what the higher of these legacy versions brought.
         let (min_reader_version, min_writer_version) = if maps_columns { (2, 5) } else { (1, 2) };
         return Ok(TableProtocol {
             min_reader_version,
@@ -85,19 +97,25 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
             writer_features: None,
         });
     }
-    let mut reader_features = BTreeSet::from(["timestampNtz".to_owned()]);
-    if maps_columns {
-        reader_features.insert("columnMapping".to_owned());
-    }
+    let reader_features: BTreeSet<String> =
+        [(ntz, "timestampNtz"), (maps_columns, "columnMapping")]
+            .into_iter()
+            .filter(|(used, _)| *used)
+            .map(|(_, feature)| feature.to_owned())
+            .collect();
     let mut writer_features = reader_features.clone();
+    if clustered {
+        // They bind writers only: any reader takes a clustered table.
+        writer_features.extend([CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE].map(str::to_owned));
+    }
     // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
     if table.properties.contains_key("delta.appendOnly") {
         writer_features.insert("appendOnly".to_owned());
     }
     Ok(TableProtocol {
-        min_reader_version: 3,
+        min_reader_version: if reader_features.is_empty() { 1 } else { 3 },
         min_writer_version: 7,
-        reader_features: Some(reader_features),
+        reader_features: Some(reader_features).filter(|features| !features.is_empty()),
         writer_features: Some(writer_features),
     })
 }
@@ -136,7 +154,8 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
     let metadata = new_metadata(table)?;
     let properties = json_text(&metadata.configuration)?;
     let partition_by = json_text(&metadata.partition_columns)?;
-    let commit_info = json!({
+    let clustering = clustering_of(table)?;
+    let mut commit_info = json!({
         "timestamp": now_millis(),
         "operation": "CREATE TABLE",
         "operationParameters": {
@@ -148,12 +167,36 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
         "engineInfo": concat!("delta-disjoint/", env!("CARGO_PKG_VERSION")),
         "txnId": Uuid::new_v4().to_string(),
     });
-    let lines: [Value; 3] = [
-        json!({"commitInfo": commit_info}),
+    let mut rest = vec![
         json!({"protocol": to_value(&new_protocol(table)?)?}),
         json!({"metaData": to_value(&metadata)?}),
     ];
-    Ok(Bytes::from(lines.map(|line| line.to_string()).join("\n")))
+    if !clustering.is_empty() {
+        // Readers look them up where statistics are.
+        let columns = mapped_schema(&Arc::new(table.schema.clone()), &metadata)?;
+        let physical = clustering
+            .iter()
+            .map(|column| physical_path(&columns, column))
+            .collect::<Result<Vec<_>>>()?;
+        let names: Vec<String> = clustering.iter().map(|column| column.join(".")).collect();
+        commit_info["operationParameters"]["clusterBy"] = json_text(&names)?.into();
+        rest.push(json!({"domainMetadata": {
+            "domain": CLUSTERING_DOMAIN,
+            "configuration": configuration(&physical)?,
+            "removed": false,
+        }}));
+    }
+    let mut lines = vec![json!({"commitInfo": commit_info}).to_string()];
+    lines.extend(rest.iter().map(Value::to_string));
+    Ok(Bytes::from(lines.join("\n")))
+}
+
+fn clustering_of(table: &NewTable<'_>) -> Result<Vec<Vec<String>>> {
+    resolve_clustering_columns(
+        table.schema,
+        table.partition_columns,
+        table.clustering_columns,
+    )
 }
 
 async fn put_first_entry(log_store: &LogStoreRef, entry: Bytes) -> Result<()> {

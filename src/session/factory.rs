@@ -11,11 +11,15 @@ use datafusion::common::Result as DFResult;
 use datafusion::logical_expr::CreateExternalTable;
 use url::Url;
 
+use super::clustering::{CLUSTERING_OPTION, resolve_clustering_columns};
 use super::create::{NewTable, create_table};
 use super::table_options::{TableOptions, table_options};
 use super::types::{same_columns, same_partition_columns};
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::clustering::clustering_columns;
+use crate::read::column_mapping::{mapped_schema, physical_path};
 use crate::read::provider::DisjointTableProvider;
+use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
 /// Opens the Delta table at a location or, where a column list is given and there is none,
@@ -50,7 +54,9 @@ async fn open(
             "PARTITIONED BY without a column list; leave it out, or give the columns of a new table",
         ));
     }
-    if let Some(property) = options.properties.keys().next() {
+    let clustering = (!options.clustering_columns.is_empty()).then_some(CLUSTERING_OPTION);
+    let properties = options.properties.keys().map(String::as_str);
+    if let Some(property) = properties.chain(clustering).next() {
         return Err(Error::invalid(format!(
             "{property} can be set only when the table is created; give a column list or leave the \
              option out"
@@ -88,10 +94,12 @@ async fn open_or_create(
     options: TableOptions,
 ) -> Result<DisjointTableProvider> {
     let schema: &Schema = command.schema.as_arrow();
+    let partition_columns = partition_columns(command);
     let table = NewTable {
         schema,
-        partition_columns: &command.table_partition_cols,
+        partition_columns: &partition_columns,
         properties: &options.properties,
+        clustering_columns: &options.clustering_columns,
     };
     // Before a folder is made for it.
     super::create::new_metadata(&table)?;
@@ -107,10 +115,7 @@ async fn open_or_create(
     let provider = DisjointTableProvider::try_new(handle).await?;
     let snapshot = provider.handle().newest().await?;
     same_columns(schema, &snapshot.schema)?;
-    same_partition_columns(
-        &command.table_partition_cols,
-        &snapshot.metadata.partition_columns,
-    )?;
+    same_partition_columns(&partition_columns, &snapshot.metadata.partition_columns)?;
     for (name, value) in &options.properties {
         if snapshot.property(name) != Some(value) {
             return Err(Error::invalid(format!(
@@ -121,7 +126,46 @@ async fn open_or_create(
             )));
         }
     }
+    if !options.clustering_columns.is_empty() {
+        same_clustering(&table, &provider, &snapshot).await?;
+    }
     Ok(provider)
+}
+
+/// Refuses clustering columns that differ from those of a table that is there already.
+async fn same_clustering(
+    declared: &NewTable<'_>,
+    provider: &DisjointTableProvider,
+    snapshot: &TableSnapshot,
+) -> Result<()> {
+    let declared = resolve_clustering_columns(
+        declared.schema,
+        declared.partition_columns,
+        declared.clustering_columns,
+    )?;
+    let mapped = mapped_schema(&snapshot.schema, &snapshot.metadata)?;
+    let physical = declared
+        .iter()
+        .map(|column| physical_path(&mapped, column))
+        .collect::<Result<Vec<_>>>()?;
+    let existing = clustering_columns(provider.handle(), snapshot).await?;
+    if physical == existing {
+        return Ok(());
+    }
+    let names = |columns: &[Vec<String>]| match columns {
+        [] => "not clustered".to_owned(),
+        columns => {
+            let names: Vec<String> = columns.iter().map(|column| column.join(".")).collect();
+            format!("clustered by {}", names.join(", "))
+        }
+    };
+    Err(Error::invalid(format!(
+        "the table at {} is there already and is {}, not {}; leave the option {CLUSTERING_OPTION} \
+         out",
+        provider.handle().location(),
+        names(&existing),
+        names(&declared),
+    )))
 }
 
 fn handle(
@@ -133,6 +177,30 @@ fn handle(
         return Err(Error::invalid("a Delta table has one LOCATION"));
     };
     Ok(Arc::new(TableHandle::at(location, storage, make_folder)?))
+}
+
+/// The names in PARTITIONED BY. DataFusion hands them over as they are written, in quotes or not
+/// folded to lower case, unlike those of the columns.
+fn partition_columns(command: &CreateExternalTable) -> Vec<String> {
+    let is_column = |name: &str| command.schema.as_arrow().field_with_name(name).is_ok();
+    let name = |written: &String| {
+        if is_column(written) {
+            return written.clone();
+        }
+        for quote in ['"', '`'] {
+            if let Some(rest) = written.strip_prefix(quote)
+                && let Some(name) = rest.strip_suffix(quote)
+            {
+                return name.replace(&format!("{quote}{quote}"), &quote.to_string());
+            }
+        }
+        let folded = written.to_ascii_lowercase();
+        match is_column(&folded) {
+            true => folded,
+            false => written.clone(),
+        }
+    };
+    command.table_partition_cols.iter().map(name).collect()
 }
 
 fn refuse_unknown_clauses(command: &CreateExternalTable) -> Result<()> {

@@ -127,7 +127,7 @@ fn collect_columns(
 ) -> Vec<ColumnStatistics> {
     let mut columns = Vec::new();
     for (index, field) in fields.iter().enumerate() {
-        path.push(field.name().clone());
+        path.push(physical_name(field).to_owned());
         let kind = match field.data_type() {
             DataType::Struct(inner) => {
                 let inner = collect_columns(inner, path, indexed);

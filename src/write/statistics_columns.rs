@@ -2,32 +2,36 @@
 //!
 //! Source: table properties `delta.dataSkippingNumIndexedCols` (so many leaf columns in table
 //! order, 32 when not set, −1 for all), `delta.dataSkippingStatsColumns` (names; goes first) and
-//! `delta.dataSkippingStringPrefixLength`. A value that cannot be read counts as not set.
+//! `delta.dataSkippingStringPrefixLength`. A value that cannot be read counts as not set. Clustering
+//! columns have statistics whatever these say (Delta protocol, "Clustered Table").
 
 use std::collections::{BTreeMap, HashSet};
 
 use arrow::datatypes::{DataType, Fields, SchemaRef};
 
+use crate::error::{Error, Result};
+use crate::read::column_mapping::physical_name;
 use crate::read::statistics::string_prefix_length;
 
 /// The leaf columns with statistics, and the length at which string bounds are cut.
 #[derive(Debug, Clone)]
 pub struct StatisticsColumns {
+    /// By physical names.
     leaves: HashSet<Vec<String>>,
     string_prefix_length: usize,
 }
 
 impl StatisticsColumns {
-    /// The choice for a file whose columns are `file_schema` (no partition columns), by the table's
-    /// properties.
-    pub fn new(file_schema: &SchemaRef, properties: &BTreeMap<String, String>) -> Self {
+    /// The choice for a file with these `columns` of the table (no partition columns), by the table's
+    /// properties, which speak of columns by the table's names.
+    pub fn new(columns: &SchemaRef, properties: &BTreeMap<String, String>) -> Self {
         let mut leaves = Vec::new();
-        collect_leaves(file_schema.fields(), &mut Vec::new(), &mut leaves);
+        collect_leaves(columns.fields(), &LeafColumn::default(), &mut leaves);
         if let Some(wanted) = properties
             .get("delta.dataSkippingStatsColumns")
             .and_then(|list| parse_column_list(list))
         {
-            leaves.retain(|leaf| wanted.iter().any(|name| starts_with(leaf, name)));
+            leaves.retain(|leaf| wanted.iter().any(|name| starts_with(&leaf.names, name)));
         } else {
             let count = properties
                 .get("delta.dataSkippingNumIndexedCols")
@@ -38,12 +42,44 @@ impl StatisticsColumns {
             leaves.truncate(usize::try_from(count).unwrap_or(usize::MAX));
         }
         Self {
-            leaves: leaves.into_iter().collect(),
+            leaves: leaves.into_iter().map(|leaf| leaf.path).collect(),
             string_prefix_length: string_prefix_length(properties),
         }
     }
 
-    /// Whether the leaf column at `path` (one name a level) has statistics.
+    /// The choice with the clustering columns of the table, paths of names in `file_schema`, added.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if one of them is not in the file.
+    pub fn with_clustering(
+        mut self,
+        file_schema: &SchemaRef,
+        clustering: &[Vec<String>],
+    ) -> Result<Self> {
+        if clustering.is_empty() {
+            return Ok(self);
+        }
+        let mut leaves = Vec::new();
+        collect_leaves(file_schema.fields(), &LeafColumn::default(), &mut leaves);
+        for column in clustering {
+            let of_column: Vec<_> = leaves
+                .iter()
+                .filter(|leaf| leaf.path.starts_with(column))
+                .map(|leaf| leaf.path.clone())
+                .collect();
+            if of_column.is_empty() {
+                return Err(Error::corrupt(format!(
+                    "the clustering column {} is not among the columns of the data files",
+                    column.join(".")
+                )));
+            }
+            self.leaves.extend(of_column);
+        }
+        Ok(self)
+    }
+
+    /// Whether the leaf column at `path` (one physical name a level) has statistics.
     pub fn contains(&self, path: &[String]) -> bool {
         self.leaves.contains(path)
     }
@@ -108,14 +144,24 @@ fn starts_with(leaf: &[String], path: &[String]) -> bool {
             .all(|(a, b)| a.to_lowercase() == b.to_lowercase())
 }
 
-fn collect_leaves(fields: &Fields, path: &mut Vec<String>, leaves: &mut Vec<Vec<String>>) {
+/// A leaf column, by one name a level.
+#[derive(Debug, Clone, Default)]
+struct LeafColumn {
+    /// The table's names.
+    names: Vec<String>,
+    /// The physical names.
+    path: Vec<String>,
+}
+
+fn collect_leaves(fields: &Fields, parent: &LeafColumn, leaves: &mut Vec<LeafColumn>) {
     for field in fields {
-        path.push(field.name().clone());
+        let mut leaf = parent.clone();
+        leaf.names.push(field.name().clone());
+        leaf.path.push(physical_name(field).to_owned());
         match field.data_type() {
-            DataType::Struct(inner) => collect_leaves(inner, path, leaves),
-            _ => leaves.push(path.clone()),
+            DataType::Struct(inner) => collect_leaves(inner, &leaf, leaves),
+            _ => leaves.push(leaf),
         }
-        path.pop();
     }
 }
 
@@ -174,6 +220,37 @@ mod tests {
             (vec![(LIST, "a,,"), (NUM, "1")], vec!["a"]),
         ] {
             assert_eq!(chosen(&properties), expected, "{properties:?}");
+        }
+    }
+
+    #[test]
+    fn clustering_columns_are_always_among_them() {
+        let none = [(
+            "delta.dataSkippingNumIndexedCols".to_owned(),
+            "0".to_owned(),
+        )]
+        .into();
+        let with = |columns: &[&[&str]]| {
+            let columns: Vec<Vec<String>> = columns
+                .iter()
+                .map(|path| path.iter().map(|name| (*name).to_owned()).collect())
+                .collect();
+            StatisticsColumns::new(&schema(), &none).with_clustering(&schema(), &columns)
+        };
+        for (columns, expected) in [
+            (vec![], vec![]),
+            (vec![&["b.c"][..]], vec!["b.c"]),
+            (vec![&["s", "y,z"], &["a"]], vec!["a", "s/y,z"]),
+            (vec![&["s"]], vec!["s/x", "s/y,z"]),
+        ] {
+            let chosen = with(&columns).expect("columns of the file");
+            let mut leaves: Vec<_> = chosen.leaves.iter().map(|path| path.join("/")).collect();
+            leaves.sort();
+            assert_eq!(leaves, expected, "{columns:?}");
+        }
+        for missing in [&["c"][..], &["A"], &["b", "c"], &["s", "x", "y"]] {
+            let error = with(&[missing]).expect_err("not in the file");
+            assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{missing:?}");
         }
     }
 

@@ -159,8 +159,8 @@ async fn tables_that_cannot_be_read_are_refused_by_name() {
         (
             HandMade::new()
                 .await
-                .features(&["typeWidening"], &["typeWidening"]),
-            "typeWidening",
+                .features(&["catalogManaged"], &["catalogManaged"]),
+            "catalogManaged",
         ),
         (
             HandMade::new()
@@ -183,7 +183,7 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
                 .await
                 .features(&[], &["rowTracking", "domainMetadata"])
                 .property("delta.enableRowTracking", "true"),
-            "domainMetadata",
+            "rowTracking",
         ),
         (table().await.features(&[], &["rowTracking"]), "rowTracking"),
         (
@@ -270,10 +270,31 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
                 .field_metadata("CURRENT_DEFAULT", json!("7")),
             "allowColumnDefaults",
         ),
-        (table().await.features(&[], &["clustering"]), "clustering"),
         (
-            table().await.features(&["v2Checkpoint"], &["v2Checkpoint"]),
-            "v2Checkpoint",
+            table()
+                .await
+                .features(&[], &["clustering", "domainMetadata", "rowTracking"]),
+            "rowTracking",
+        ),
+        (
+            table()
+                .await
+                .features(&[], &["materializePartitionColumns"]),
+            "materializePartitionColumns",
+        ),
+        (
+            table()
+                .await
+                .features(&[], &["icebergCompatV2"])
+                .property("delta.enableIcebergCompatV2", "true"),
+            "icebergCompatV2",
+        ),
+        (
+            table()
+                .await
+                .features(&["typeWidening"], &["typeWidening"])
+                .property("delta.enableTypeWidening", "true"),
+            "typeWidening",
         ),
         (
             table().await.features(&[], &["madeUpFeature"]),
@@ -367,7 +388,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
         .expect("planned");
     let protocol = json!({"protocol": {
         "minReaderVersion": 3, "minWriterVersion": 7,
-        "readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"],
+        "readerFeatures": ["catalogManaged"], "writerFeatures": ["catalogManaged"],
     }});
     std::fs::write(
         format!("{}/_delta_log/{:020}.json", table.path(), 1),
@@ -381,7 +402,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
     ];
     for error in errors {
         assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
-        assert!(error.to_string().contains("typeWidening"), "{error}");
+        assert!(error.to_string().contains("catalogManaged"), "{error}");
     }
 }
 

@@ -8,6 +8,10 @@
 )]
 
 mod anomalies;
+mod bank;
+mod checkpoint_statistics;
+mod checkpoints;
+mod clustered;
 mod column_mapping;
 mod concurrent_update;
 mod conflict_errors;
@@ -18,20 +22,27 @@ mod deletion_vectors;
 mod deltalake_winners;
 mod explain;
 mod features;
+mod field_reports;
 mod golden;
 mod history_law;
+mod hostile_logs;
 mod insert;
 mod layering;
+mod net_effect;
 mod original_feature;
+mod paths;
 mod prepared;
 mod random_statements;
 mod reading;
 mod refusals;
+mod rerun;
 mod rewritten_files;
 mod scenarios;
 mod session;
+mod slt;
 mod soundness;
 mod support;
+mod transactions;
 mod truncate;
 mod update;
 mod where_cases;

@@ -73,9 +73,9 @@ fn unreadable_tables_are_refused_by_name() {
     for (protocol, metadata, parts) in [
         (protocol(4, 7, &[]), &plain, vec!["reader version 4"]),
         (
-            protocol(3, 7, &["typeWidening"]),
+            protocol(3, 7, &["catalogManaged"]),
             &plain,
-            vec!["typeWidening"],
+            vec!["catalogManaged"],
         ),
         (
             protocol(1, 7, &["collations"]),
@@ -154,6 +154,9 @@ fn unused_legacy_features_are_writable() {
             &[
                 "appendOnly",
                 "timestampNtz",
+                "clustering",
+                "domainMetadata",
+                "v2Checkpoint",
                 "invariants",
                 "checkConstraints",
                 "changeDataFeed",
@@ -222,7 +225,7 @@ fn used_features_are_refused_with_their_user() {
 
 #[test]
 fn unknown_writer_features_are_refused_by_name() {
-    for feature in ["rowTracking", "domainMetadata", "brandNew"] {
+    for feature in ["rowTracking", "brandNew"] {
         assert_refused(
             check_writable(&protocol(3, 7, &[feature]), &metadata(&[], ID)),
             &[feature, "write"],

@@ -9,6 +9,10 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// Levels of nested columns that are looked through. No table nests as deeply; text that does would
+/// use up the stack.
+const MAX_NESTING: usize = 64;
+
 /// What an object says about one of its keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Piece<'a> {
@@ -66,14 +70,15 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether no leaf below this object satisfies `told`; repeated keys and broken pieces count as
-    /// satisfying it.
-    fn no_leaf(&self, told: &impl Fn(&RawValue) -> bool) -> bool {
+    /// Whether no leaf below this object satisfies `told`; repeated keys, broken pieces and what is
+    /// nested deeper than `depth` count as satisfying it.
+    fn no_leaf(&self, depth: usize, told: &impl Fn(&RawValue) -> bool) -> bool {
         self.entries.values().all(|value| match value {
             None => false,
-            Some(value) => match Self::parse(value.get()) {
-                Some(object) => object.no_leaf(told),
-                None => !told(value),
+            Some(value) => match (Self::parse(value.get()), depth.checked_sub(1)) {
+                (Some(object), Some(depth)) => object.no_leaf(depth, told),
+                (Some(_), None) => false,
+                (None, _) => !told(value),
             },
         })
     }
@@ -184,11 +189,11 @@ impl<'a> FileJson<'a> {
     pub(super) fn is_empty(&self) -> bool {
         let told = |value: &RawValue| value.get() != "null";
         self.rows == Some(0)
-            && self.min.no_leaf(&told)
-            && self.max.no_leaf(&told)
-            && self
-                .nulls
-                .no_leaf(&|value: &RawValue| told(value) && count(value) != Some(0))
+            && self.min.no_leaf(MAX_NESTING, &told)
+            && self.max.no_leaf(MAX_NESTING, &told)
+            && self.nulls.no_leaf(MAX_NESTING, &|value: &RawValue| {
+                told(value) && count(value) != Some(0)
+            })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::same_in_deltalake;
+use super::{adds, same_in_deltalake};
 use crate::support::{Table, kind_of, try_run};
 use delta_disjoint::{ErrorKind, session};
 
@@ -189,5 +189,49 @@ async fn checkpoints_keep_physical_names() {
             "{explained:?}"
         );
         same_in_deltalake(&table, "SELECT id, x, p FROM t ORDER BY p, id").await;
+    }
+}
+
+#[tokio::test]
+async fn a_mapped_table_is_clustered_by_physical_names_whose_statistics_are_always_there() {
+    for mode in ["name", "id"] {
+        let table = Table::create(
+            "id BIGINT, s STRUCT<k BIGINT, other BIGINT>, x BIGINT",
+            &format!(
+                "OPTIONS ('delta.columnMapping.mode' '{mode}', 'delta.clusteringColumns' 's.k', \
+                 'delta.dataSkippingStatsColumns' 'id')"
+            ),
+            &["VALUES (1, named_struct('k', 5, 'other', 6), 7)"],
+        )
+        .await;
+        assert_eq!(
+            action(&table, "protocol"),
+            json!({
+                "minReaderVersion": 3, "minWriterVersion": 7,
+                "readerFeatures": ["columnMapping"],
+                "writerFeatures": ["clustering", "columnMapping", "domainMetadata"],
+            })
+        );
+        let metadata = action(&table, "metaData");
+        let mut schema: Value =
+            serde_json::from_str(metadata["schemaString"].as_str().expect("text")).expect("json");
+        let mut found = Vec::new();
+        walk(&mut schema, &mut found);
+        let physical = |name: &str| {
+            let field = found.iter().find(|(known, ..)| known == name);
+            field.expect("field").2.clone()
+        };
+        let configuration = action(&table, "domainMetadata")["configuration"].clone();
+        let configuration: Value =
+            serde_json::from_str(configuration.as_str().expect("text")).expect("json");
+        assert_eq!(
+            configuration["clusteringColumns"],
+            json!([[physical("s"), physical("k")]])
+        );
+        let expected = json!({physical("id"): 1, physical("s"): {physical("k"): 5}});
+        assert_eq!(adds(&table, 1)[0].1["minValues"], expected, "{mode}");
+        assert_eq!(table.count("UPDATE t SET x = 8 WHERE s['k'] = 5").await, 1);
+        assert_eq!(adds(&table, 2)[0].1["minValues"], expected, "{mode}");
+        same_in_deltalake(&table, "SELECT * FROM t").await;
     }
 }
