@@ -46,3 +46,4 @@ mod transactions;
 mod truncate;
 mod update;
 mod where_cases;
+mod winner_statistics;
