@@ -12,6 +12,7 @@ use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 
+use super::column_mapping::plain_field;
 use super::log_store::commit_style;
 use super::path::canonical_path;
 use super::removable::spellings;
@@ -291,10 +292,6 @@ fn reshape<T: serde::de::DeserializeOwned>(
 
 /// The schema without field metadata, which would make equal schemas of plans unequal.
 fn plain_schema(schema: &SchemaRef) -> SchemaRef {
-    let fields: Vec<_> = schema
-        .fields()
-        .iter()
-        .map(|field| field.as_ref().clone().with_metadata(HashMap::new()))
-        .collect();
+    let fields: Vec<_> = schema.fields().iter().map(plain_field).collect();
     Arc::new(Schema::new(fields))
 }

@@ -12,6 +12,7 @@ mod bank;
 mod checkpoint_statistics;
 mod checkpoints;
 mod clustered;
+mod column_mapping;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
