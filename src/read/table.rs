@@ -1,6 +1,7 @@
 //! A table by its location: where its log is, and the newest version this process has seen.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -239,13 +240,24 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
         .try_log_data()?
         .iter()
         .map(|view| {
-            #[expect(
-                deprecated,
-                reason = "the one public way to a live file's tags, which say what its statistics are worth"
-            )]
-            view.add_action()
+            // It panics for a deletion vector of a storage type that it does not know.
+            std::panic::catch_unwind(AssertUnwindSafe(|| {
+                #[expect(
+                    deprecated,
+                    reason = "the one public way to a live file's tags, which say what its statistics are worth"
+                )]
+                view.add_action()
+            }))
+            .map_err(|_| {
+                Error::corrupt(format!(
+                    "the deletion vector of the file {} in version {} cannot be used: its storage \
+                     type is unknown",
+                    view.path(),
+                    state.version()
+                ))
+            })
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let spellings = spellings(table, logged.iter().map(|add| add.path.as_str()))?;
     let log_store = table.log_store();
     let root = log_store.root_url();

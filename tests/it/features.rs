@@ -396,7 +396,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
         .expect("planned");
     let protocol = json!({"protocol": {
         "minReaderVersion": 3, "minWriterVersion": 7,
-        "readerFeatures": ["catalogManaged"], "writerFeatures": ["catalogManaged"],
+        "readerFeatures": ["madeUpFeature"], "writerFeatures": ["madeUpFeature"],
     }});
     std::fs::write(
         format!("{}/_delta_log/{:020}.json", table.path(), 1),
@@ -410,7 +410,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
     ];
     for error in errors {
         assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
-        assert!(error.to_string().contains("catalogManaged"), "{error}");
+        assert!(error.to_string().contains("madeUpFeature"), "{error}");
     }
 }
 
