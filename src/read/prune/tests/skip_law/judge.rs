@@ -190,7 +190,9 @@ fn of_partition(
     let known = match data_type {
         // Text whose meaning depends on who wrote it, and years that have no text.
         DataType::Timestamp(..) | DataType::Binary => false,
-        DataType::Date32 => text.len() == 10 && !text.starts_with('-'),
+        DataType::Date32 => {
+            text.len() == 10 && !text.starts_with(['-', '+']) && &text[..4] != "0000"
+        }
         _ => true,
     };
     match value {

@@ -95,7 +95,7 @@ fn bounds<'v>(
     let mut said = Said::default();
     if matches!(leaf.data_type, DataType::List(_) | DataType::Map(..)) {
         // They mean nothing, yet some write them.
-        if writer == Writer::Deltalake {
+        if writer == Writer::Deltalake && values.clone().any(|value| !value.is_null()) {
             said.min_text = Some("1".to_owned());
             said.max_text = Some("1".to_owned());
         }
