@@ -294,10 +294,18 @@ fn step(random: &mut Random) -> Step {
     loop {
         match random.work() {
             Work::Optimize => {}
+            work if is_answered_wrongly(&work.text()) => {}
             Work::Statement(delete @ Statement::Delete(_)) if random.once_in(2) => {
                 return Step::Query(delete);
             }
             work => return Step::Change(work),
         }
     }
+}
+
+/// Whether `text` may have a negated `IN (SELECT …)` that DataFusion plans as a mark join, which
+/// answers "false" where SQL says NULL: below OR, and what becomes that when NOT is pushed down.
+fn is_answered_wrongly(text: &str) -> bool {
+    let has = |part| text.contains(part);
+    has("NOT (") && has(" IN (SELECT") && (has(") OR (") || has(") AND ("))
 }

@@ -22,7 +22,9 @@ use datafusion::logical_expr::Operator;
 use deltalake::kernel::{Add, Remove};
 
 use self::question::Question;
-use self::world::{Change, File, Files, Row, Value, action, difference, live, sorted, statistics};
+use self::world::{
+    APPENDED, Change, File, Files, Row, Value, action, difference, live, sorted, statistics,
+};
 use crate::commit::fixtures::{add, snapshot};
 use crate::commit::{Actions, CheckInput, IsolationLevel, NetEffect, check};
 use crate::read::predicate::ReadPredicate;
@@ -425,18 +427,24 @@ impl World {
                     );
                 }
                 Some(conflict) if has_order => {
+                    let below = self.level == IsolationLevel::WriteSerializable;
+                    let is_blind = |winner: u64| {
+                        let change = chain.get(winner as usize - 1);
+                        below && matches!(change, Some(Change::BlindAppend(_)))
+                    };
+                    // What was appended blindly may be ordered after us.
                     let asked = |files: &Files| {
                         let mut rows = sorted(live(files));
-                        rows.retain(|row| transaction.ours.asks_for(row));
+                        rows.retain(|row| {
+                            let appended_by = row.0.checked_sub(APPENDED);
+                            transaction.ours.asks_for(row) && !appended_by.is_some_and(is_blind)
+                        });
                         rows
                     };
-                    let blamed = chain[conflict.version as usize - 1];
-                    let why = if asked(files) == asked(&self.first) {
-                        Why::SameInTheEnd
-                    } else if self.level == IsolationLevel::WriteSerializable
-                        && matches!(blamed, Change::BlindAppend(_))
-                    {
+                    let why = if is_blind(conflict.version) {
                         Why::SeenByOthers
+                    } else if asked(files) == asked(&self.first) {
+                        Why::SameInTheEnd
                     } else {
                         Why::Unexplained
                     };

@@ -11,6 +11,9 @@ use crate::commit::fixtures::{AddBuilder, RemoveBuilder, WinnerBuilder, add, rem
 /// A number or NULL in the column `id`.
 pub(super) type Value = Option<i64>;
 
+/// Key of an appended row, less the winner's version.
+pub(super) const APPENDED: u64 = 1_000;
+
 /// A key that tells rows apart, and the value.
 pub(super) type Row = (u64, Value);
 
@@ -120,7 +123,7 @@ impl Change {
     pub(super) fn alone(self, rows: &[Row], version: u64, first: &[Row]) -> Vec<Row> {
         match self {
             Self::Append(value) | Self::BlindAppend(value) => {
-                let new = (1_000 + version, value);
+                let new = (APPENDED + version, value);
                 rows.iter().copied().chain([new]).collect()
             }
             Self::Rewrite(from, to) => rows
