@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Float32Array, Int8Array, Int16Array, Int32Array,
-    Int64Array, RecordBatch,
+    Int64Array, ListArray, RecordBatch, StructArray,
 };
+use arrow::datatypes::{DataType, Field, Int32Type};
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
@@ -128,5 +129,37 @@ async fn values_of_every_narrower_type_are_read() {
         }
         let error = table.error("DELETE FROM t WHERE id = 1").await;
         assert!(error.to_string().contains("typeWidening"), "{error}");
+    }
+}
+
+/// Inside of structs and lists too.
+#[tokio::test]
+async fn nested_values_of_narrower_types_are_read() {
+    let numbers = Int32Array::from(vec![Some(-1), Some(3), None]);
+    let field = Field::new("a", DataType::Int32, true);
+    let structs = StructArray::from(vec![(Arc::new(field), Arc::new(numbers) as ArrayRef)]);
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![
+        Some(vec![Some(-1), None]),
+        Some(vec![Some(3)]),
+        None,
+    ]);
+    for (wide, narrow, expected) in [
+        (
+            "STRUCT<a BIGINT>",
+            Arc::new(structs) as ArrayRef,
+            ["{a: -1}", "{a: 3}", "{a: NULL}"],
+        ),
+        ("BIGINT[]", Arc::new(lists), ["[-1, NULL]", "[3]", "NULL"]),
+    ] {
+        let table = table(wide, narrow, json!(null), json!(null)).await;
+        assert_eq!(
+            table.rows("SELECT v FROM t ORDER BY id").await,
+            expected,
+            "{wide}"
+        );
+        let path = table.path();
+        let all = ours(Path::new(&path)).await.expect("read");
+        let outcome = predicates::check(Path::new(&path), &all).await;
+        assert!(matches!(outcome, Outcome::Equal { .. }), "{wide}");
     }
 }
