@@ -7,6 +7,7 @@
 //!                                      TableScan(t + positions)             DeltaScanExec
 //! ```
 
+mod merge;
 pub mod node;
 pub mod pin;
 pub mod planner;

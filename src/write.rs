@@ -5,6 +5,7 @@ mod decimal;
 pub mod file_statistics;
 pub mod file_writer;
 mod footer;
+pub mod merge;
 pub mod partition;
 pub mod rewrite;
 mod rewriter;

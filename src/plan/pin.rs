@@ -24,6 +24,7 @@ use crate::read::provider::{DisjointTableProvider, Pin};
 use crate::read::read_set::{Read, ReadScope};
 use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
+use crate::write::merge::ACTION_COLUMN;
 
 /// Loads the newest version of every Delta table that `plan` names, once each, and pins all its
 /// scans and changes to it.
@@ -149,14 +150,14 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
     }
     let brings_rows = matches!(
         dml.kind(),
-        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update
+        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update | DmlKind::Merge(_)
     );
     let columns_fit = dml
         .input()
         .schema()
         .fields()
         .iter()
-        .filter(|field| dml.kind() != DmlKind::Update || !is_position(field.name()))
+        .filter(|field| !is_marker(dml.kind(), field.name()))
         .map(|field| (field.name(), field.data_type()))
         .eq(snapshot
             .schema
@@ -190,7 +191,8 @@ fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
             ReadScope::WholeTable
         }
         (DmlKind::Insert, InputReads::OtherTables) => ReadScope::Nothing,
-        (DmlKind::Insert, InputReads::Target) | (DmlKind::Update | DmlKind::Delete, _) => return,
+        (DmlKind::Insert, InputReads::Target)
+        | (DmlKind::Update | DmlKind::Delete | DmlKind::Merge(_), _) => return,
     };
     let files: HashSet<String> = match scope {
         ReadScope::Nothing => HashSet::new(),
@@ -215,6 +217,16 @@ fn removes_files(kind: DmlKind) -> bool {
     match kind {
         DmlKind::Insert => false,
         DmlKind::Overwrite | DmlKind::Update | DmlKind::Delete | DmlKind::Truncate => true,
+        DmlKind::Merge(shape) => shape.changes_rows,
+    }
+}
+
+/// Whether a column of a change's input is none of the table's.
+fn is_marker(kind: DmlKind, name: &str) -> bool {
+    match kind {
+        DmlKind::Update => is_position(name),
+        DmlKind::Merge(_) => is_position(name) || name == ACTION_COLUMN,
+        _ => false,
     }
 }
 

@@ -87,6 +87,9 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             DmlKind::Update => Change::Update,
             DmlKind::Delete => Change::Delete,
             DmlKind::Truncate => Change::Truncate,
+            DmlKind::Merge(shape) => Change::Merge {
+                repeats: shape.repeats,
+            },
         };
         let rewrite = RewriteExec::new(
             Arc::clone(input),
@@ -94,6 +97,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             RewriteTarget {
                 handle: Arc::clone(dml.target().handle()),
                 snapshot: Arc::clone(&pin.snapshot),
+                key_columns: dml.key_columns().into(),
             },
         );
         let commit = CommitExec::new(
@@ -104,7 +108,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 snapshot: Arc::clone(&pin.snapshot),
                 collector: Arc::clone(&pin.collector),
                 operation: dml.kind().operation().to_owned(),
-                parameters: operation_parameters(dml.kind()),
+                parameters: operation_parameters(dml),
             },
         );
         Ok(Some(Arc::new(commit)))
@@ -113,10 +117,14 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
 
 /// What stands in `operationParameters` before the statement runs; predicates are added by the
 /// commit from what was recorded.
-fn operation_parameters(kind: DmlKind) -> Vec<(String, String)> {
-    match kind {
-        DmlKind::Insert => vec![("mode".to_owned(), "Append".to_owned())],
-        DmlKind::Overwrite => vec![("mode".to_owned(), "Overwrite".to_owned())],
-        DmlKind::Update | DmlKind::Delete | DmlKind::Truncate => vec![],
-    }
+fn operation_parameters(dml: &DeltaDml) -> Vec<(String, String)> {
+    let mode = match dml.kind() {
+        DmlKind::Insert => Some("Append"),
+        DmlKind::Overwrite => Some("Overwrite"),
+        DmlKind::Update | DmlKind::Delete | DmlKind::Truncate | DmlKind::Merge(_) => None,
+    };
+    mode.map(|mode| ("mode".to_owned(), mode.to_owned()))
+        .into_iter()
+        .chain(dml.parameters().iter().cloned())
+        .collect()
 }

@@ -24,6 +24,22 @@ impl RowPositions {
     /// `Invalid` if a row comes twice: the statement would change it twice. `Internal` if the
     /// columns are not there.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self.add_counting_once(batch)? {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "the statement would change one row more than once; make its subqueries \
+                 return one row for each row of the table",
+            )),
+        }
+    }
+
+    /// Adds the rows that `batch` names, each once, and says which was the first that had come
+    /// before, by file and row.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if the columns are not there.
+    pub(super) fn add_counting_once(&mut self, batch: &RecordBatch) -> Result<Option<(u32, u64)>> {
         let missing = || Error::internal("the changed rows come without their positions");
         let files = batch
             .column_by_name(FILE_COLUMN)
@@ -36,16 +52,14 @@ impl RowPositions {
         if files.null_count() > 0 || rows.null_count() > 0 {
             return Err(missing());
         }
+        let mut repeated = None;
         for (file, row) in files.values().iter().zip(rows.values()) {
             let row = u64::try_from(*row).map_err(|_| missing())?;
             if !self.files.entry(*file).or_default().insert(row) {
-                return Err(Error::invalid(
-                    "the statement would change one row more than once; make its subqueries \
-                     return one row for each row of the table",
-                ));
+                repeated.get_or_insert((*file, row));
             }
         }
-        Ok(())
+        Ok(repeated)
     }
 
     /// How many rows are changed.
@@ -74,6 +88,23 @@ pub fn rows_that_stay(gone: &RoaringTreemap, total: u64) -> RowSelection {
         next = row + 1;
     }
     push(&mut selectors, RowSelector::select, total - next);
+    RowSelection::from(selectors)
+}
+
+/// The row at `row` alone, of a file of `total` rows.
+pub(super) fn only_row(row: u64, total: u64) -> RowSelection {
+    let mut selectors = Vec::new();
+    push(&mut selectors, RowSelector::skip, row.min(total));
+    push(
+        &mut selectors,
+        RowSelector::select,
+        total.saturating_sub(row).min(1),
+    );
+    push(
+        &mut selectors,
+        RowSelector::skip,
+        total.saturating_sub(row).saturating_sub(1),
+    );
     RowSelection::from(selectors)
 }
 

@@ -18,6 +18,7 @@ mod explain;
 mod features;
 mod insert;
 mod layering;
+mod merge;
 mod original_feature;
 mod prepared;
 mod random_statements;

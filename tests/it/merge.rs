@@ -1,0 +1,5 @@
+//! MERGE INTO.
+
+mod model;
+mod random;
+mod semantics;
