@@ -4,6 +4,7 @@ pub mod collector;
 pub mod features;
 pub(crate) mod files_scan;
 mod gate;
+pub(crate) mod keys;
 pub mod log_store;
 mod nested_nulls;
 pub mod partition_value;

@@ -15,8 +15,13 @@
 
 mod clauses;
 mod expressions;
+mod keys;
 mod reads;
+mod source;
 
+pub(super) use self::source::{MergeSource, merge_source};
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::{Column, DFSchema, JoinType};
@@ -26,17 +31,23 @@ use datafusion::logical_expr::dml::{
 };
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, lit,
+    DmlStatement, Expr, Extension, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, lit,
 };
 
 use self::clauses::{clause_numbers, new_values};
 use self::expressions::{Relations, check_references, needs_filter};
+use self::keys::{KeyPair, key_pairs};
 use super::node::{DeltaDml, DmlKind, MergeShape};
 use super::target::planned;
 use crate::error::{Error, Result};
-use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
+use crate::read::keys::KeyedRead;
 use crate::read::provider::DisjointTableProvider;
-use crate::write::merge::ACTION_COLUMN;
+
+/// What the names of columns start with that are added to the two sides.
+const RESERVED: &str = "__delta_disjoint_";
+
+/// What the names of computed keys of the source start with.
+const KEY_COLUMN: &str = "__delta_disjoint_key_";
 
 /// Column of the source's side of the join that is NULL where there is no source row.
 const SOURCE_COLUMN: &str = "__delta_disjoint_source";
@@ -52,12 +63,12 @@ pub(super) fn merge(
 ) -> Result<DeltaDml> {
     let relations = relations(dml, &provider)?;
     check_references(op, &relations)?;
-    let join_type = join_type(&op.clauses);
-    let target = target_plan(dml, op, &provider, join_type, &relations)?;
-    let joined = join(dml, op, target, join_type)?;
-    let numbered = clause_numbers(joined, &op.clauses, join_type)?;
+    let merge_join = MergeJoin::of(op, &relations);
+    let target = target_plan(dml, op, &provider, &merge_join, &relations)?;
+    let joined = join(dml, op, target, &merge_join, &relations)?;
+    let numbered = clause_numbers(joined, &op.clauses, merge_join.join_type)?;
     let schema = provider.table_schema();
-    let input = new_values(numbered, dml, &op.clauses, &schema, join_type)?;
+    let input = new_values(numbered, dml, &op.clauses, &schema, merge_join.join_type)?;
     let shape = MergeShape {
         changes_rows: !op.clauses.iter().all(is_not_matched),
         repeats: is_lone_delete(&op.clauses),
@@ -91,20 +102,18 @@ fn relations(dml: &DmlStatement, provider: &DisjointTableProvider) -> Result<Rel
             dml.table_name
         )));
     }
-    for name in [
-        FILE_COLUMN,
-        ROW_COLUMN,
-        ACTION_COLUMN,
-        SOURCE_COLUMN,
-        CLAUSE_COLUMN,
-    ] {
-        if source.has_column_with_unqualified_name(name)
-            || provider.table_schema().index_of(name).is_ok()
-        {
-            return Err(Error::unsupported(format!(
-                "the column name {name} is taken by this crate; rename the column"
-            )));
-        }
+    let schema = provider.table_schema();
+    if let Some(field) = source
+        .fields()
+        .iter()
+        .chain(schema.fields())
+        .find(|field| field.name().starts_with(RESERVED))
+    {
+        return Err(Error::unsupported(format!(
+            "the column name {} is taken by this crate, as all that start with {RESERVED}; rename \
+             the column",
+            field.name()
+        )));
     }
     Ok(Relations {
         target: planned(DFSchema::try_from_qualified_schema(
@@ -137,16 +146,24 @@ fn target_plan(
     dml: &DmlStatement,
     op: &MergeIntoOp,
     provider: &DisjointTableProvider,
-    join_type: JoinType,
+    join: &MergeJoin,
     relations: &Relations,
 ) -> Result<LogicalPlan> {
-    let source = provider_as_source(Arc::new(provider.with_positions()?));
+    let mut target = provider.with_positions()?;
+    if !join.pairs.is_empty() {
+        target = target.with_keys(KeyedRead {
+            join: join.id,
+            keys: join.pairs.iter().map(|pair| pair.target.clone()).collect(),
+            alone: join.alone.clone(),
+            state: None,
+        });
+    }
     let scan = planned(
-        TableScanBuilder::new(dml.table_name.clone(), source)
+        TableScanBuilder::new(dml.table_name.clone(), provider_as_source(Arc::new(target)))
             .build()
             .map(LogicalPlan::TableScan),
     )?;
-    match reads::rows_that_matter(op, join_type, relations) {
+    match reads::rows_that_matter(op, join.join_type, relations) {
         Some(filter) => planned(
             LogicalPlanBuilder::from(scan)
                 .filter(filter)
@@ -156,39 +173,120 @@ fn target_plan(
     }
 }
 
+/// How the two sides are joined.
+#[derive(Debug)]
+struct MergeJoin {
+    id: uuid::Uuid,
+    join_type: JoinType,
+    /// Equalities whose values in the source narrow what is read of the table.
+    pairs: Vec<KeyPair>,
+    /// Rows of the table that count without a partner; none where those without one don't.
+    alone: Option<Expr>,
+}
+
+impl MergeJoin {
+    fn of(op: &MergeIntoOp, relations: &Relations) -> Self {
+        let join_type = join_type(&op.clauses);
+        let mut pairs = key_pairs(&op.on, relations);
+        let mut alone = None;
+        if matches!(join_type, JoinType::Right | JoinType::Full) {
+            alone = reads::may_apply(
+                &op.clauses,
+                MergeIntoClauseKind::NotMatchedBySource,
+                relations,
+            );
+            if alone.is_none() {
+                // Every row of the table counts, whatever the keys are.
+                pairs.clear();
+            }
+        }
+        Self {
+            id: uuid::Uuid::new_v4(),
+            join_type,
+            pairs,
+            alone,
+        }
+    }
+}
+
 fn join(
     dml: &DmlStatement,
     op: &MergeIntoOp,
     target: LogicalPlan,
-    join_type: JoinType,
+    join: &MergeJoin,
+    relations: &Relations,
 ) -> Result<LogicalPlan> {
-    let mut columns: Vec<Expr> = dml
-        .input
-        .schema()
-        .columns()
-        .into_iter()
-        .map(Expr::Column)
-        .collect();
-    columns.push(lit(true).alias(SOURCE_COLUMN));
-    let (above, on): (Vec<Expr>, Vec<Expr>) = split_conjunction(&op.on)
-        .into_iter()
-        .cloned()
-        .partition(needs_filter);
-    if !above.is_empty() && join_type != JoinType::Inner {
+    let mut conjuncts: Vec<Expr> = split_conjunction(&op.on).into_iter().cloned().collect();
+    let mut keys = Vec::new();
+    let source = source_plan(dml, op, join, relations, &mut conjuncts, &mut keys)?;
+    let (above, on): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(needs_filter);
+    if !above.is_empty() && join.join_type != JoinType::Inner {
         return Err(Error::unsupported(
             "MERGE: a subquery with IN, EXISTS or a reference to the outer rows in ON is supported \
              only where all clauses are WHEN MATCHED; join the subquery with the source in USING",
         ));
     }
+    let source = if keys.is_empty() {
+        source
+    } else {
+        LogicalPlan::Extension(Extension {
+            node: Arc::new(MergeSource {
+                join: join.id,
+                keys,
+                input: Arc::new(source),
+                state: None,
+            }),
+        })
+    };
     let on = conjunction(on).unwrap_or_else(|| lit(true));
-    let joined = LogicalPlanBuilder::from(dml.input.as_ref().clone())
-        .project(columns)
-        .and_then(|source| source.join_on(target, join_type, [on]));
+    let joined = LogicalPlanBuilder::from(source).join_on(target, join.join_type, [on]);
     let joined = match conjunction(above) {
         Some(filter) => joined.and_then(|joined| joined.filter(filter)),
         None => joined,
     };
     planned(joined.and_then(LogicalPlanBuilder::build))
+}
+
+/// The columns of the source that are used, its marker, and its side of each key. A key that is
+/// more than a column becomes one, which takes its place in ON, so that what is compared is what
+/// was gathered.
+fn source_plan(
+    dml: &DmlStatement,
+    op: &MergeIntoOp,
+    join: &MergeJoin,
+    relations: &Relations,
+    conjuncts: &mut [Expr],
+    keys: &mut Vec<Column>,
+) -> Result<LogicalPlan> {
+    let used: BTreeSet<usize> = op
+        .exprs()
+        .into_iter()
+        .flat_map(|expr| relations.source_columns(expr))
+        .collect();
+    let all = relations.source.columns();
+    let mut columns: Vec<Expr> = used
+        .iter()
+        .filter_map(|index| all.get(*index).cloned())
+        .map(Expr::Column)
+        .collect();
+    columns.push(lit(true).alias(SOURCE_COLUMN));
+    for (number, pair) in join.pairs.iter().enumerate() {
+        if let Expr::Column(column) = &pair.source {
+            keys.push(column.clone());
+            continue;
+        }
+        let name = format!("{KEY_COLUMN}{number}");
+        columns.push(pair.source.clone().alias(&name));
+        if let Some(conjunct) = conjuncts.get_mut(pair.conjunct) {
+            *conjunct = pair.target.clone().eq(marker(&name));
+        }
+        keys.push(Column::new_unqualified(name));
+    }
+    planned(
+        LogicalPlanBuilder::from(dml.input.as_ref().clone())
+            .project(columns)
+            .and_then(LogicalPlanBuilder::build),
+    )
 }
 
 fn is_not_matched(clause: &MergeIntoClause) -> bool {

@@ -5,7 +5,7 @@
 //! the version it was made with.
 
 use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::Result as DFResult;
@@ -13,12 +13,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
 
+use super::merge::merge_source;
 use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
 use super::sources::{InputReads, reads_of_input};
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
+use crate::read::keys::{KeyedRead, SourceKeys};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
 use crate::read::provider::{DisjointTableProvider, Pin};
 use crate::read::read_set::{Read, ReadScope};
@@ -77,16 +79,35 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         pins.insert(location, pin);
     }
 
+    // Each execution has its own keys.
+    let mut joins: HashMap<uuid::Uuid, Arc<SourceKeys>> = HashMap::new();
     plan.clone()
         .transform_down_with_subqueries(|node| match node {
             LogicalPlan::TableScan(scan) => match delta_provider(&scan.source) {
-                Some(provider) => Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?)),
+                Some(mut provider) => {
+                    if let Some(keyed) = provider.keyed() {
+                        let state = joins.entry(keyed.join).or_default();
+                        provider = provider.with_keys(KeyedRead {
+                            state: Some(Arc::clone(state)),
+                            ..keyed.clone()
+                        });
+                    }
+                    Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?))
+                }
                 None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
             },
-            LogicalPlan::Extension(extension) => match delta_dml(&extension) {
-                Some(dml) => Ok(Transformed::yes(pin_dml(dml, &pins)?)),
-                None => Ok(Transformed::no(LogicalPlan::Extension(extension))),
-            },
+            LogicalPlan::Extension(extension) => {
+                if let Some(dml) = delta_dml(&extension) {
+                    return Ok(Transformed::yes(pin_dml(dml, &pins)?));
+                }
+                let Some(source) = merge_source(&extension) else {
+                    return Ok(Transformed::no(LogicalPlan::Extension(extension)));
+                };
+                let state = joins.entry(source.join).or_default();
+                Ok(Transformed::yes(LogicalPlan::Extension(Extension {
+                    node: Arc::new(source.with_state(Arc::clone(state))),
+                })))
+            }
             other => Ok(Transformed::no(other)),
         })
         .map(|transformed| transformed.data)

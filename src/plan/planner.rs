@@ -5,16 +5,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result as DFResult;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::merge::{MergeSource, merge_source};
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
 use crate::commit::exec::{CommitExec, CommitTarget};
 use crate::error::Error;
+use crate::read::keys::{KeysFirstExec, SourceBufferExec};
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
 
 /// Pins every Delta table of a plan to its newest version and plans Delta DML. Plans without Delta
@@ -70,17 +73,16 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         _session: &dyn Session,
         _planning_ctx: &PhysicalPlanningContext,
     ) -> DFResult<Option<Arc<dyn ExecutionPlan>>> {
+        let [input] = physical_inputs else {
+            return Ok(None);
+        };
+        if let Some(source) = node.as_any().downcast_ref::<MergeSource>() {
+            return Ok(Some(buffer(source, input)?));
+        }
         let Some(dml) = node.as_any().downcast_ref::<DeltaDml>() else {
             return Ok(None);
         };
-        let [input] = physical_inputs else {
-            return Err(Error::internal("DeltaDml has one input").into());
-        };
-        let pin = dml.target().pin().ok_or_else(|| {
-            Error::invalid(
-                "the plan was not pinned; call delta_disjoint::plan::pin::pin before planning",
-            )
-        })?;
+        let pin = dml.target().pin().ok_or_else(not_pinned)?;
         let change = match dml.kind() {
             DmlKind::Insert => Change::Append,
             DmlKind::Overwrite => Change::Replace,
@@ -91,8 +93,13 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 repeats: shape.repeats,
             },
         };
+        let input = if dml.input().exists(|node| Ok(is_merge_source(node)))? {
+            Arc::new(KeysFirstExec::new(Arc::clone(input)))
+        } else {
+            Arc::clone(input)
+        };
         let rewrite = RewriteExec::new(
-            Arc::clone(input),
+            input,
             change,
             RewriteTarget {
                 handle: Arc::clone(dml.target().handle()),
@@ -113,6 +120,32 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         );
         Ok(Some(Arc::new(commit)))
     }
+}
+
+/// The operator that reads a MERGE's source to its end.
+fn buffer(
+    source: &MergeSource,
+    input: &Arc<dyn ExecutionPlan>,
+) -> DFResult<Arc<dyn ExecutionPlan>> {
+    let state = source.state.as_ref().ok_or_else(not_pinned)?;
+    let keys = source
+        .keys
+        .iter()
+        .map(|key| source.input.schema().index_of_column(key))
+        .collect::<DFResult<Vec<_>>>()?;
+    Ok(Arc::new(SourceBufferExec::new(
+        Arc::clone(input),
+        keys.into(),
+        Arc::clone(state),
+    )))
+}
+
+fn is_merge_source(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Extension(extension) if merge_source(extension).is_some())
+}
+
+fn not_pinned() -> Error {
+    Error::invalid("the plan was not pinned; call delta_disjoint::plan::pin::pin before planning")
 }
 
 /// What stands in `operationParameters` before the statement runs; predicates are added by the

@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::collector::ReadCollector;
 use super::features::check_readable;
 use super::files_scan::{FilesScan, ScanFile};
+use super::keys::{Asked, KeyedRead, KeyedScan};
 use super::positions::with_positions;
 use super::predicate::ReadPredicate;
 use super::prune::{PruneFile, Visible, prune};
@@ -34,6 +35,7 @@ pub struct DisjointTableProvider {
     handle: Arc<TableHandle>,
     pin: Option<Pin>,
     positions: bool,
+    keyed: Option<Arc<KeyedRead>>,
 }
 
 /// One version of a table and the place where its reads go.
@@ -59,6 +61,7 @@ impl DisjointTableProvider {
             handle,
             pin: None,
             positions: false,
+            keyed: None,
         })
     }
 
@@ -93,6 +96,20 @@ impl DisjointTableProvider {
             positions: true,
             ..self.clone()
         })
+    }
+
+    /// This provider for a join whose other side says which keys are asked for.
+    #[must_use]
+    pub(crate) fn with_keys(&self, keyed: KeyedRead) -> Self {
+        Self {
+            keyed: Some(Arc::new(keyed)),
+            ..self.clone()
+        }
+    }
+
+    /// The join that says which keys are asked for, if there is one.
+    pub(crate) fn keyed(&self) -> Option<&KeyedRead> {
+        self.keyed.as_deref()
     }
 
     /// This provider pinned to one version.
@@ -195,7 +212,7 @@ impl TableProvider for DisjointTableProvider {
             .filter_map(|index| snapshot.files.get(*index))
             .map(|add| add.path.clone())
             .collect();
-        pin.collector.record(
+        let ticket = pin.collector.record_for_now(
             self.handle.location(),
             Read {
                 scope,
@@ -203,6 +220,22 @@ impl TableProvider for DisjointTableProvider {
                 files: Arc::new(files),
             },
         );
+        let keyed = self.keyed().and_then(|keyed| {
+            let state = keyed.state.as_ref()?;
+            let scan = Arc::new(KeyedScan::new(
+                keyed,
+                &Asked {
+                    location: self.handle.location(),
+                    snapshot,
+                    collector: &pin.collector,
+                    ticket,
+                    filters,
+                    files: &kept,
+                },
+            ));
+            state.await_keys(Arc::clone(&scan));
+            Some(scan)
+        });
 
         let scan = FilesScan {
             handle: &self.handle,
@@ -210,7 +243,7 @@ impl TableProvider for DisjointTableProvider {
             files: kept.into_iter().map(ScanFile::whole).collect(),
             positions: self.positions,
         };
-        Ok(scan.plan(session, projection, limit, summary)?)
+        Ok(scan.plan(session, projection, limit, summary, keyed)?)
     }
 
     async fn insert_into(

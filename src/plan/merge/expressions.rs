@@ -31,6 +31,15 @@ impl Relations {
                 .all(|column| self.target.has_column(column))
     }
 
+    /// Which of the source's columns `expr` uses.
+    pub(super) fn source_columns(&self, expr: &Expr) -> BTreeSet<usize> {
+        columns(expr)
+            .iter()
+            .filter(|column| self.source.has_column(column))
+            .filter_map(|column| self.source.maybe_index_of_column(column))
+            .collect()
+    }
+
     /// The table's columns that `expr` uses.
     pub(super) fn target_columns(&self, expr: &Expr) -> BTreeSet<String> {
         columns(expr)

@@ -1,6 +1,7 @@
 //! Which rows of the table can matter to a MERGE, as far as the statement's text tells.
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::logical_expr::dml::MergeIntoOp;
 use datafusion::logical_expr::dml::{MergeIntoClause, MergeIntoClauseKind};
@@ -60,13 +61,13 @@ fn conjuncts_of_target(expr: &Expr, relations: &Relations) -> Option<Expr> {
             .filter(|conjunct| {
                 relations.is_of_target(conjunct) && is_total(conjunct, &relations.target)
             })
-            .cloned(),
+            .map(fold_casts),
     )
 }
 
 /// Whether `expr` has a value for every row. As a filter it is evaluated for rows that its clause is
 /// not for, where nothing may fail.
-fn is_total(expr: &Expr, target: &DFSchema) -> bool {
+pub(super) fn is_total(expr: &Expr, target: &DFSchema) -> bool {
     let is_total = |expr: &Expr| is_total(expr, target);
     match expr {
         Expr::Column(_) | Expr::Literal(..) => true,
@@ -132,4 +133,18 @@ fn holds_all(from: &DataType, to: &DataType) -> bool {
         | (Utf8 | LargeUtf8 | Utf8View, Utf8View) => true,
         _ => false,
     }
+}
+
+/// `expr` with its casts of constants carried out.
+fn fold_casts(expr: &Expr) -> Expr {
+    let folded = expr.clone().transform(|node| {
+        if let Expr::Cast(cast) = &node
+            && let Expr::Literal(value, _) = cast.expr.as_ref()
+            && let Ok(value) = value.cast_to(cast.field.data_type())
+        {
+            return Ok(Transformed::yes(Expr::Literal(value, None)));
+        }
+        Ok(Transformed::no(node))
+    });
+    folded.map_or_else(|_| expr.clone(), |folded| folded.data)
 }
