@@ -1,8 +1,10 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
 pub mod collector;
+pub mod deletion_vector;
 pub mod features;
 pub(crate) mod files_scan;
+pub(crate) mod footer;
 mod gate;
 pub(crate) mod keys;
 pub mod log_store;

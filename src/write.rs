@@ -4,7 +4,6 @@ pub mod changes;
 mod decimal;
 pub mod file_statistics;
 pub mod file_writer;
-mod footer;
 pub mod merge;
 pub mod partition;
 pub mod rewrite;

@@ -29,7 +29,7 @@ use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::path::object_path;
+use crate::read::path::FileLocation;
 use crate::read::read_set::{ReadScope, ReadSet};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
@@ -201,7 +201,8 @@ async fn commit(
         let written: Vec<Path> = actions
             .adds
             .iter()
-            .filter_map(|add| object_path(&add.path).ok())
+            .filter_map(|add| FileLocation::of(&root, &add.path).ok())
+            .map(|location| location.path().clone())
             .collect();
         let transaction = OptimisticTransaction {
             snapshot: Arc::clone(&target.snapshot),

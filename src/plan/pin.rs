@@ -68,7 +68,7 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
-        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+        check_readable(&snapshot.protocol, &snapshot.metadata)?;
         if rewritten.contains(&location) {
             check_removable(&handle, &snapshot).await?;
         }

@@ -6,20 +6,14 @@
 //! which a legacy writer version brings along unasked, are refused only where the table uses them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use deltalake::kernel::Add;
 use serde_json::{Map, Value};
 
 use super::snapshot::{TableMetadata, TableProtocol};
 use crate::error::{Error, Result};
 
-/// Refuses a table that this crate would read wrongly; `files` are the live files.
-pub fn check_readable(
-    protocol: &TableProtocol,
-    metadata: &TableMetadata,
-    files: &[Arc<Add>],
-) -> Result<()> {
+/// Refuses a table that this crate would read wrongly.
+pub fn check_readable(protocol: &TableProtocol, metadata: &TableMetadata) -> Result<()> {
     if !(1..=3).contains(&protocol.min_reader_version) {
         return Err(cannot(
             "read",
@@ -34,15 +28,6 @@ pub fn check_readable(
         }
     }
     check_column_mapping("read", metadata)?;
-    if let Some(file) = files.iter().find(|file| file.deletion_vector.is_some()) {
-        return Err(cannot(
-            "read",
-            format!(
-                "the table feature deletionVectors, which the file {} uses",
-                file.path
-            ),
-        ));
-    }
     // Bounds in the order of a collation prove nothing about the order of bytes.
     if let Some(column) = first_collated(metadata)? {
         return Err(cannot(
@@ -82,7 +67,6 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
         } else if is_true(value) {
             match property.as_str() {
                 "delta.enableChangeDataFeed" => "changeDataFeed",
-                "delta.enableDeletionVectors" => "deletionVectors",
                 "delta.enableRowTracking" => "rowTracking",
                 "delta.enableInCommitTimestamps" => "inCommitTimestamp",
                 "delta.enableTypeWidening" => "typeWidening",
@@ -175,7 +159,13 @@ const READABLE_FEATURES: &[&str] = &[
     "columnMapping",
 ];
 
-const WRITABLE_FEATURES: &[&str] = &["appendOnly", "timestampNtz", "timestampWithoutTimezone"];
+/// `deletionVectors`: vectors are honoured and removed with their files, and none are written.
+const WRITABLE_FEATURES: &[&str] = &[
+    "appendOnly",
+    "timestampNtz",
+    "timestampWithoutTimezone",
+    "deletionVectors",
+];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.
 const LEGACY_FEATURES: &[&str] = &[

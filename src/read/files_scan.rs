@@ -17,12 +17,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use deltalake::kernel::Add;
 use object_store::ObjectMeta;
+use object_store::path::Path;
 use parquet::arrow::arrow_reader::RowSelection;
 
+use super::deletion_vector::{HiddenRows, rows_that_stay};
 use super::keys::KeyedScan;
 use super::nested_nulls::{NestedNullsExec, with_optional_insides};
 use super::partition_value::parse_partition_value;
-use super::path::object_path;
+use super::path::FileLocation;
 use super::positions::{file_field, row_field, with_positions};
 use super::scan::{DeltaScanExec, ScanSummary};
 use super::snapshot::TableSnapshot;
@@ -39,11 +41,11 @@ pub(crate) struct ScanFile {
 }
 
 impl ScanFile {
-    /// All rows of the file at `index`.
-    pub(crate) fn whole(index: usize) -> Self {
+    /// The rows of the file at `index` that are not hidden.
+    pub(crate) fn visible(index: usize, hidden: Option<&HiddenRows>) -> Self {
         Self {
             index,
-            selection: None,
+            selection: hidden.map(|hidden| rows_that_stay(&hidden.rows, hidden.total)),
         }
     }
 }
@@ -67,8 +69,8 @@ impl FilesScan<'_> {
     ///
     /// # Errors
     ///
-    /// `Corrupt` for a partition value that can't be read, `Unsupported` for a file outside of the
-    /// table's folder.
+    /// `Corrupt` for a partition value that can't be read, `Unsupported` for a file in another
+    /// object store than the table's.
     pub(crate) fn plan(
         self,
         session: &dyn Session,
@@ -105,12 +107,36 @@ impl FilesScan<'_> {
         projection: Option<&Vec<usize>>,
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        runtime.register_object_store(self.handle.store_url().as_ref(), self.handle.object_store());
         let layout = Layout::of(self.snapshot, self.positions)?;
+        let root = self.handle.log_store().root_url();
+        let locations = self
+            .files
+            .iter()
+            .map(|file| FileLocation::of(root, &self.add(file)?.path))
+            .collect::<Result<Vec<_>>>()?;
+        let all_in_table = locations
+            .iter()
+            .all(|location| matches!(location, FileLocation::InTable(_)));
+        // A source has one object store: the table's, or the one around it if a file lies there.
+        let (store_url, store) = if all_in_table {
+            (self.handle.store_url(), self.handle.object_store())
+        } else {
+            let store = self.handle.root_object_store();
+            (self.handle.root_store_url(), store)
+        };
+        runtime.register_object_store(store_url.as_ref(), store);
         let files = self
             .files
             .iter()
-            .map(|file| self.partitioned_file(file, &layout))
+            .zip(&locations)
+            .map(|(file, location)| {
+                let path = if all_in_table {
+                    location.path().clone()
+                } else {
+                    location.path_from(root)?
+                };
+                self.partitioned_file(file, path, &layout)
+            })
             .collect::<Result<Vec<_>>>()?;
         let mut groups = FileGroup::new(files).split_files(partitions.max(1));
         if groups.is_empty() {
@@ -137,7 +163,7 @@ impl FilesScan<'_> {
             .iter()
             .filter_map(|index| layout.order.get(*index).copied())
             .collect();
-        let config = FileScanConfigBuilder::new(self.handle.store_url().clone(), Arc::new(source))
+        let config = FileScanConfigBuilder::new(store_url.clone(), Arc::new(source))
             .with_file_groups(groups)
             .with_limit(limit)
             .with_projection_indices(Some(projection))
@@ -151,12 +177,21 @@ impl FilesScan<'_> {
         Ok(NestedNullsExec::around(source, Arc::new(declared)))
     }
 
-    fn partitioned_file(&self, file: &ScanFile, layout: &Layout) -> Result<PartitionedFile> {
-        let add: &Add = self
-            .snapshot
+    fn add(&self, file: &ScanFile) -> Result<&Add> {
+        self.snapshot
             .files
             .get(file.index)
-            .ok_or_else(|| Error::internal(format!("no file number {}", file.index)))?;
+            .map(AsRef::as_ref)
+            .ok_or_else(|| Error::internal(format!("no file number {}", file.index)))
+    }
+
+    fn partitioned_file(
+        &self,
+        file: &ScanFile,
+        path: Path,
+        layout: &Layout,
+    ) -> Result<PartitionedFile> {
+        let add = self.add(file)?;
         let mut values = Vec::with_capacity(layout.partition_fields.len() + 1);
         for field in &layout.partition_fields {
             let raw = add.partition_values.get(field.name()).ok_or_else(|| {
@@ -183,7 +218,7 @@ impl FilesScan<'_> {
             values.push(ScalarValue::UInt32(Some(index)));
         }
         let mut partitioned =
-            PartitionedFile::new_from_meta(object_meta(add)?).with_partition_values(values);
+            PartitionedFile::new_from_meta(object_meta(add, path)?).with_partition_values(values);
         if let Some(selection) = &file.selection {
             partitioned = partitioned.with_extension(ParquetRowSelection::new(selection.clone()));
         }
@@ -191,9 +226,9 @@ impl FilesScan<'_> {
     }
 }
 
-fn object_meta(add: &Add) -> Result<ObjectMeta> {
+fn object_meta(add: &Add, location: Path) -> Result<ObjectMeta> {
     Ok(ObjectMeta {
-        location: object_path(&add.path)?,
+        location,
         last_modified: chrono::DateTime::from_timestamp_millis(add.modification_time)
             .unwrap_or_default(),
         size: u64::try_from(add.size)

@@ -21,10 +21,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, Expr};
 use deltalake::kernel::Add;
-use object_store::path::Path;
 
 use super::collector::{ReadCollector, ReadTicket};
-use super::path::object_path;
 use super::predicate::ReadPredicate;
 use super::prune::{PruneFile, Visible, prune};
 use super::read_set::{Read, ReadScope};
@@ -115,8 +113,8 @@ pub(crate) struct KeyedScan {
     pub(crate) alone: Option<Expr>,
     /// Indices of the files that are left without the keys.
     pub(crate) files: Vec<usize>,
-    /// The files that are left, once the keys are known.
-    left: OnceLock<HashSet<Path>>,
+    /// Indices of the files that are left, once the keys are known.
+    left: OnceLock<HashSet<u32>>,
 }
 
 /// How the keys narrow the read, for plans that are shown.
@@ -165,8 +163,8 @@ impl KeyedScan {
         }
     }
 
-    /// The files that are left, once the keys are known.
-    pub(crate) fn files_left(&self) -> Option<&HashSet<Path>> {
+    /// Indices of the files that are left, once the keys are known.
+    pub(crate) fn files_left(&self) -> Option<&HashSet<u32>> {
         self.left.get()
     }
 
@@ -189,30 +187,30 @@ impl KeyedScan {
             ),
         }
         let predicate = ReadPredicate::new(&filters, &StatisticsSchema::of(&self.snapshot));
-        let adds: Vec<&Arc<Add>> = self
+        let files: Vec<(usize, &Arc<Add>)> = self
             .files
             .iter()
-            .filter_map(|index| self.snapshot.files.get(*index))
+            .filter_map(|index| Some((*index, self.snapshot.files.get(*index)?)))
             .collect();
-        let candidates: Vec<_> = adds
+        let candidates: Vec<_> = files
             .iter()
-            .map(|add| PruneFile {
+            .map(|(_, add)| PruneFile {
                 add,
                 exact_writer: false,
             })
             .collect();
-        let kept: Vec<&Arc<Add>> = prune(&predicate, &candidates, Visible::Statistics)
+        let kept: Vec<(usize, &Arc<Add>)> = prune(&predicate, &candidates, Visible::Statistics)
             .iter()
-            .zip(adds)
+            .zip(files)
             .filter(|(decision, _)| !decision.is_skip())
-            .map(|(_, add)| add)
+            .map(|(_, file)| file)
             .collect();
         let Ok(left) = kept
             .iter()
-            .map(|add| object_path(&add.path))
-            .collect::<crate::error::Result<HashSet<Path>>>()
+            .map(|(index, _)| u32::try_from(*index))
+            .collect::<Result<HashSet<u32>, _>>()
         else {
-            // Such a path is refused where the file is opened; until then the wider record stands.
+            // So many files are refused where they are opened; the wider record stands.
             return;
         };
         self.collector.replace(
@@ -220,7 +218,7 @@ impl KeyedScan {
             Read {
                 scope: ReadScope::Matching(Arc::new(predicate)),
                 version: self.snapshot.version,
-                files: Arc::new(kept.iter().map(|add| add.path.clone()).collect()),
+                files: Arc::new(kept.iter().map(|(_, add)| add.path.clone()).collect()),
             },
         );
         // A second set of keys would be another statement's.

@@ -7,8 +7,9 @@
 
 mod cast;
 mod float;
-mod partition;
+mod path;
 mod shape;
+mod single_value;
 mod term;
 mod widen;
 
@@ -24,9 +25,9 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, Operator};
 
 use self::shape::Shape;
-pub(crate) use self::shape::{Operand, PartitionTest, SetTest};
+pub(crate) use self::shape::{Operand, SetTest, ValueTest};
 pub(crate) use self::term::{Fact, StatisticsTest, Term, Test};
-use super::statistics::StatisticsSchema;
+use super::statistics::{Leaf, StatisticsSchema};
 
 /// Longest text of one conjunct, in characters.
 const MAX_TEXT: usize = 500;
@@ -42,7 +43,7 @@ const MAX_PRINTED_DEPTH: usize = 256;
 /// use std::sync::Arc;
 ///
 /// use arrow::datatypes::{DataType, Field, Schema};
-/// use datafusion::logical_expr::{col, lit};
+/// use datafusion::logical_expr::{col, lit, try_cast};
 /// use delta_disjoint::read::predicate::ReadPredicate;
 /// use delta_disjoint::read::statistics::StatisticsSchema;
 ///
@@ -54,8 +55,9 @@ const MAX_PRINTED_DEPTH: usize = 256;
 /// let predicate = ReadPredicate::new(&[col("t.id").lt(lit(50_i64))], &schema);
 /// assert_eq!(predicate.to_string(), "id < 50");
 /// assert!(!predicate.is_always_true());
-/// // Nothing is known of arithmetic, so every file is kept.
-/// let predicate = ReadPredicate::new(&[(col("id") % lit(2_i64)).eq(lit(1_i64))], &schema);
+/// // Casts that may turn a value into NULL are not looked into, so every file is kept.
+/// let narrow = try_cast(col("id"), DataType::Int32);
+/// let predicate = ReadPredicate::new(&[narrow.eq(lit(1_i32))], &schema);
 /// assert!(predicate.is_always_true());
 /// ```
 #[derive(Debug, Clone)]
@@ -129,27 +131,27 @@ impl fmt::Display for ReadPredicate {
 fn join_ranges(mut conjuncts: Vec<(String, Shape)>) -> Vec<(String, Shape)> {
     let mut shapes: Vec<&mut Shape> = conjuncts.iter_mut().map(|(_, shape)| shape).collect();
     let paired = float::pair_ranges(&mut shapes);
-    let mut joined: Vec<(usize, String, Vec<Shape>)> = Vec::new();
+    let mut joined: Vec<(Leaf, String, Vec<Shape>)> = Vec::new();
     let mut result = Vec::with_capacity(conjuncts.len());
     for (text, shape) in conjuncts {
-        let column = match &shape {
+        let leaf = match &shape {
             Shape::Compare(
                 operand,
                 Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq,
                 _,
-            ) if paired.contains(&operand.column) => operand.column,
+            ) if paired.contains(&operand.leaf) => operand.leaf.clone(),
             _ => {
                 result.push((text, shape));
                 continue;
             }
         };
-        match joined.iter_mut().find(|(known, ..)| *known == column) {
+        match joined.iter_mut().find(|(known, ..)| *known == leaf) {
             Some((_, texts, shapes)) => {
                 texts.push_str(" AND ");
                 texts.push_str(&text);
                 shapes.push(shape);
             }
-            None => joined.push((column, text, vec![shape])),
+            None => joined.push((leaf, text, vec![shape])),
         }
     }
     result.extend(
@@ -171,7 +173,10 @@ fn text_of(filter: &Expr) -> String {
             Expr::Column(column) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(column.name)))
             }
-            other => Transformed::no(other),
+            other => match path::text_of_field(&other) {
+                Some(text) => Transformed::yes(Expr::Column(Column::new_unqualified(text))),
+                None => Transformed::no(other),
+            },
         })
     });
     let text = match unqualified {

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::collector::ReadCollector;
+use super::deletion_vector::hidden_rows;
 use super::features::check_readable;
 use super::files_scan::{FilesScan, ScanFile};
 use super::keys::{Asked, KeyedRead, KeyedScan};
@@ -56,7 +57,7 @@ impl DisjointTableProvider {
     /// [`TableHandle::newest`] for the rest.
     pub async fn try_new(handle: Arc<TableHandle>) -> Result<Self> {
         let snapshot = handle.refresh().await?;
-        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+        check_readable(&snapshot.protocol, &snapshot.metadata)?;
         Ok(Self {
             handle,
             pin: None,
@@ -175,7 +176,7 @@ impl TableProvider for DisjointTableProvider {
             }
         };
         let snapshot = &pin.snapshot;
-        check_readable(&snapshot.protocol, &snapshot.metadata, &snapshot.files)?;
+        check_readable(&snapshot.protocol, &snapshot.metadata)?;
 
         let schema = StatisticsSchema::of(snapshot);
         let predicate = ReadPredicate::new(filters, &schema);
@@ -237,10 +238,14 @@ impl TableProvider for DisjointTableProvider {
             Some(scan)
         });
 
+        let hidden = hidden_rows(&self.handle, snapshot, kept.iter().copied()).await?;
         let scan = FilesScan {
             handle: &self.handle,
             snapshot,
-            files: kept.into_iter().map(ScanFile::whole).collect(),
+            files: kept
+                .into_iter()
+                .map(|index| ScanFile::visible(index, hidden.get(&index)))
+                .collect(),
             positions: self.positions,
         };
         Ok(scan.plan(session, projection, limit, summary, keyed)?)

@@ -11,7 +11,7 @@ use datafusion::common::pruning::PruningStatistics;
 use deltalake::kernel::Add;
 
 use self::view::TermView;
-use super::predicate::{Fact, ReadPredicate, StatisticsTest, Test};
+use super::predicate::{ReadPredicate, StatisticsTest, Test};
 use super::statistics::{FileStatistics, StatisticsSchema};
 
 /// Which facts about a file the pruner may use.
@@ -111,24 +111,10 @@ pub fn prune(
 
 /// Whether `test` can prove anything from what is seen in this pass.
 fn is_worth(test: &StatisticsTest, schema: &StatisticsSchema, pass: Visible) -> bool {
-    let of_partitions = |fact: &Fact| match fact {
-        Fact::Partition(_) => true,
-        Fact::Set(set) => schema.is_partition(set.operand.column),
-    };
-    let partition_operand = test
-        .operands
-        .iter()
-        .any(|operand| schema.is_partition(operand.column));
-    match pass {
-        Visible::PartitionValues => partition_operand || test.facts.iter().any(of_partitions),
-        Visible::Statistics => {
-            !test.facts.iter().all(of_partitions)
-                || test
-                    .operands
-                    .iter()
-                    .any(|operand| !schema.is_partition(operand.column))
-        }
-    }
+    let partitions = pass == Visible::PartitionValues;
+    test.leaves()
+        .into_iter()
+        .any(|leaf| schema.is_partition(leaf) == partitions)
 }
 
 /// Whether each file may hold a row that passes `test`.

@@ -12,7 +12,6 @@ use deltalake::DeltaTable;
 use deltalake::kernel::Remove;
 use std::sync::Arc;
 
-use super::path::object_path;
 use super::snapshot::TableSnapshot;
 use super::table::TableHandle;
 use crate::error::{Error, Result};
@@ -26,7 +25,6 @@ use crate::error::{Error, Result};
 pub async fn check_removable(handle: &TableHandle, snapshot: &TableSnapshot) -> Result<()> {
     let mut doubtful = Vec::new();
     for add in snapshot.files.iter() {
-        object_path(&add.path)?;
         if !is_plain(&add.path) {
             doubtful.push(add.path.as_str());
         }

@@ -27,7 +27,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, Statistics,
 };
 
-use object_store::path::Path;
+use datafusion::scalar::ScalarValue;
 
 use super::gate::may_reach_parquet;
 use super::keys::KeyedScan;
@@ -125,10 +125,11 @@ impl DeltaScanExec {
     }
 }
 
-/// `plan` reading `left` of its files. Partitions stay, though some may have no file any more.
+/// `plan`, which yields positions, reading `left` of its files. Partitions stay, though some may
+/// have no file any more.
 fn only_files(
     plan: Arc<dyn ExecutionPlan>,
-    left: &HashSet<Path>,
+    left: &HashSet<u32>,
 ) -> DFResult<Arc<dyn ExecutionPlan>> {
     plan.transform_down(|node| {
         let config = node
@@ -144,7 +145,10 @@ fn only_files(
             .map(|group| {
                 let files = group.files().iter();
                 files
-                    .filter(|file| left.contains(&file.object_meta.location))
+                    .filter(|file| match file.partition_values.last() {
+                        Some(ScalarValue::UInt32(Some(index))) => left.contains(index),
+                        _ => true,
+                    })
                     .cloned()
                     .collect::<Vec<_>>()
                     .into()

@@ -7,23 +7,25 @@
 //! | type | a bound proves something if |
 //! |---|---|
 //! | `byte` … `long` | it is a whole number in range |
-//! | `decimal` | precision ≤ 15, or the file's writer is exact; ±64-bit ends never |
+//! | `decimal` | precision ≤ 15, or the file's writer is exact, else widened by 2^-48; ±64-bit ends never |
 //! | `float`, `double` | it is finite or an infinity; NaN lies outside of all bounds |
 //! | `string` | it was not cut, or could be moved to where the cut does not matter |
 //! | `timestamp`, `timestamp_ntz` | always, widened by a millisecond, before 1972 by a minute more |
 //! | `date` | its year has four digits |
 //! | `boolean`, `binary` | never: only their null counts count |
-//! | `struct`, `array`, `map` | never, and neither do their null counts |
+//! | `struct` | never itself, its fields by their own types |
+//! | `array`, `map` | never, and neither do their null counts |
 
 mod bound;
 mod column;
 mod json;
+mod leaf;
 mod partition;
 mod prefix;
 mod text;
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
 use arrow::compute::nullif;
@@ -33,9 +35,11 @@ use datafusion::common::{Column, ScalarValue};
 use deltalake::kernel::Add;
 
 use self::bound::Trust;
+pub(crate) use self::bound::has_null_count;
 use self::column::ColumnFacts;
 pub(crate) use self::column::Nulls;
 use self::json::FileJson;
+pub(crate) use self::leaf::Leaf;
 use self::partition::PartitionValue;
 pub(crate) use self::text::fits_decimal;
 use super::prune::{PruneFile, Visible};
@@ -82,14 +86,6 @@ impl StatisticsSchema {
     pub(crate) fn index_of(&self, column: &str) -> Option<usize> {
         self.schema.index_of(column).ok()
     }
-
-    /// Whether the column at `index` is a partition column.
-    pub(crate) fn is_partition(&self, index: usize) -> bool {
-        self.schema
-            .fields()
-            .get(index)
-            .is_some_and(|field| self.partition_columns.contains(field.name()))
-    }
 }
 
 /// The statistics and partition values of several files.
@@ -102,21 +98,21 @@ pub struct FileStatistics<'a> {
     schema: &'a StatisticsSchema,
     files: &'a [PruneFile<'a>],
     json: Vec<FileJson<'a>>,
-    columns: Vec<OnceLock<ColumnArrays>>,
+    leaves: Mutex<HashMap<Leaf, Arc<ColumnArrays>>>,
 }
 
-/// One column of all files.
+/// One leaf of all files.
 #[derive(Debug)]
 pub(crate) struct ColumnArrays {
-    /// Lower bounds, of the column's type.
+    /// Lower bounds, of the leaf's type.
     pub(crate) min: ArrayRef,
-    /// Upper bounds, of the column's type.
+    /// Upper bounds, of the leaf's type.
     pub(crate) max: ArrayRef,
     /// NULLs.
     pub(crate) nulls: Vec<Nulls>,
-    /// The files in which nothing at all is known of the column.
+    /// The files in which nothing at all is known of the leaf.
     pub(crate) unknown: Vec<bool>,
-    /// The files in which the column's one value is `min`, or NULL where all rows are.
+    /// The files in which the leaf's one value is `min`, or NULL where all rows are.
     pub(crate) exact: Vec<bool>,
 }
 
@@ -131,17 +127,11 @@ impl<'a> FileStatistics<'a> {
                 Visible::PartitionValues => FileJson::default(),
             })
             .collect();
-        let columns = schema
-            .schema
-            .fields()
-            .iter()
-            .map(|_| OnceLock::new())
-            .collect();
         Self {
             schema,
             files,
             json,
-            columns,
+            leaves: Mutex::default(),
         }
     }
 
@@ -168,36 +158,46 @@ impl<'a> FileStatistics<'a> {
         }
     }
 
-    /// Whether the file at `index` is known to hold no NaN in `column`.
-    pub fn is_nan_free(&self, index: usize, column: &str) -> bool {
+    /// Whether the file at `index` is known to hold no NaN in `leaf`; only columns can be, not fields
+    /// inside of them.
+    pub(crate) fn is_nan_free(&self, index: usize, leaf: &Leaf) -> bool {
+        let Some(field) = self.schema.field(leaf).filter(|_| !leaf.is_nested()) else {
+            return false;
+        };
         self.files
             .get(index)
             .and_then(|file| tag(file.add, NAN_FREE_TAG))
             .and_then(|columns| serde_json::from_str::<Vec<String>>(columns).ok())
-            .is_some_and(|columns| columns.iter().any(|name| name == column))
+            .is_some_and(|columns| columns.iter().any(|name| name == field.name()))
     }
 
-    /// The arrays of the column at `index` of the schema.
-    pub(crate) fn column(&self, index: usize) -> Option<&ColumnArrays> {
-        let cell = self.columns.get(index)?;
-        Some(cell.get_or_init(|| self.read_column(index)))
+    /// The arrays of `leaf`.
+    pub(crate) fn leaf(&self, leaf: &Leaf) -> Option<Arc<ColumnArrays>> {
+        let mut leaves = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(arrays) = leaves.get(leaf) {
+            return Some(Arc::clone(arrays));
+        }
+        let arrays = Arc::new(self.read_leaf(leaf)?);
+        leaves.insert(leaf.clone(), Arc::clone(&arrays));
+        Some(arrays)
     }
 
-    /// `bounds` of the column at `index`, NULL for the files that may hold a NaN in it.
-    pub(crate) fn without_nan(&self, index: usize, bounds: &ArrayRef) -> Option<ArrayRef> {
-        let field = self.schema.schema.fields().get(index)?;
-        if !touches_float(field.data_type()) || self.schema.is_partition(index) {
+    /// `bounds` of `leaf`, NULL for the files that may hold a NaN in it.
+    pub(crate) fn without_nan(&self, leaf: &Leaf, bounds: &ArrayRef) -> Option<ArrayRef> {
+        let field = self.schema.field(leaf)?;
+        if !touches_float(field.data_type()) || self.schema.is_partition(leaf) {
             return Some(Arc::clone(bounds));
         }
         let doubtful: BooleanArray = (0..self.len())
-            .map(|file| Some(!self.is_nan_free(file, field.name())))
+            .map(|file| Some(!self.is_nan_free(file, leaf)))
             .collect();
         nullif(bounds, &doubtful).ok()
     }
 
-    fn read_column(&self, index: usize) -> ColumnArrays {
-        let field = self.schema.schema.field(index);
-        let partition = self.schema.is_partition(index);
+    fn read_leaf(&self, leaf: &Leaf) -> Option<ColumnArrays> {
+        let path = self.schema.path(leaf)?;
+        let field = *path.last()?;
+        let partition = self.schema.is_partition(leaf);
         let facts: Vec<ColumnFacts> = self
             .files
             .iter()
@@ -216,26 +216,52 @@ impl<'a> FileStatistics<'a> {
                         prefix_length: self.schema.string_prefix_length,
                     };
                     let wide = file.add.deletion_vector.is_some() || !json.tight;
-                    ColumnFacts::of_data(json, field, wide, trust)
+                    ColumnFacts::of_data(json, &path, wide, trust)
                 }
             })
             .collect();
-        ColumnArrays {
+        Some(ColumnArrays {
             unknown: facts.iter().map(ColumnFacts::is_unknown).collect(),
             exact: facts
                 .iter()
-                .map(|facts| {
-                    partition
-                        && match facts.nulls {
-                            Nulls::All => true,
-                            _ => facts.min.is_some() && facts.min == facts.max,
-                        }
+                .map(|facts| match facts.nulls {
+                    Nulls::All => true,
+                    Nulls::None => {
+                        (partition || is_exact_at_one_value(field.data_type()))
+                            && facts.min.is_some()
+                            && facts.min == facts.max
+                    }
+                    Nulls::Unknown | Nulls::Some(_) => false,
                 })
                 .collect(),
             nulls: facts.iter().map(|facts| facts.nulls).collect(),
             min: array(facts.iter().map(|facts| &facts.min), field.data_type()),
             max: array(facts.iter().map(|facts| &facts.max), field.data_type()),
-        }
+        })
+    }
+
+    /// The column of this name.
+    fn named(&self, column: &Column) -> Option<(Leaf, Arc<ColumnArrays>)> {
+        let leaf = Leaf::column(self.schema.index_of(&column.name)?);
+        let arrays = self.leaf(&leaf)?;
+        Some((leaf, arrays))
+    }
+}
+
+/// Whether equal bounds of a data column are the value of every row: neither rounded, cut nor
+/// widened, and without values that bounds leave out. Strings that may be cut have no such bounds.
+fn is_exact_at_one_value(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::Date32
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View => true,
+        DataType::Decimal128(precision, _) => *precision <= bound::EXACT_PRECISION,
+        _ => false,
     }
 }
 
@@ -261,13 +287,13 @@ fn array<'v>(
 
 impl PruningStatistics for FileStatistics<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        let index = self.schema.index_of(&column.name)?;
-        self.without_nan(index, &self.column(index)?.min)
+        let (leaf, arrays) = self.named(column)?;
+        self.without_nan(&leaf, &arrays.min)
     }
 
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        let index = self.schema.index_of(&column.name)?;
-        self.without_nan(index, &self.column(index)?.max)
+        let (leaf, arrays) = self.named(column)?;
+        self.without_nan(&leaf, &arrays.max)
     }
 
     fn num_containers(&self) -> usize {
@@ -275,8 +301,8 @@ impl PruningStatistics for FileStatistics<'_> {
     }
 
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
-        let column = self.column(self.schema.index_of(&column.name)?)?;
-        let counts: UInt64Array = column
+        let (_, arrays) = self.named(column)?;
+        let counts: UInt64Array = arrays
             .nulls
             .iter()
             .zip(&self.json)

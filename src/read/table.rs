@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 pub struct TableHandle {
     location: String,
     store_url: ObjectStoreUrl,
+    root_store_url: ObjectStoreUrl,
     log_store: LogStoreRef,
     loaded: tokio::sync::Mutex<Loaded>,
     /// The columns that the catalog shows. They move only between statements, never under one.
@@ -37,11 +38,16 @@ impl TableHandle {
     /// object store URL can be made for the table.
     pub fn new(log_store: LogStoreRef) -> Result<Self> {
         commit_style(log_store.as_ref())?;
-        let store_url = format!("delta-disjoint://{}/", uuid::Uuid::new_v4().simple());
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let url = |scheme: &str| {
+            let url = format!("{scheme}://{id}/");
+            ObjectStoreUrl::parse(&url)
+                .map_err(|e| Error::internal(format!("object store URL {url}: {e}")))
+        };
         Ok(Self {
             location: canonical_location(log_store.root_url()),
-            store_url: ObjectStoreUrl::parse(&store_url)
-                .map_err(|e| Error::internal(format!("object store URL {store_url}: {e}")))?,
+            store_url: url("delta-disjoint")?,
+            root_store_url: url("delta-disjoint-root")?,
             loaded: tokio::sync::Mutex::new(Loaded::nothing(&log_store)),
             log_store,
             shown: RwLock::new(Arc::new(Schema::empty())),
@@ -86,9 +92,19 @@ impl TableHandle {
         self.log_store.object_store(None)
     }
 
+    /// The object store that holds the table, whose root is the bucket's or the file system's.
+    pub fn root_object_store(&self) -> Arc<dyn ObjectStore> {
+        self.log_store.root_object_store(None)
+    }
+
     /// The URL under which scans look up [`TableHandle::object_store`].
     pub fn store_url(&self) -> &ObjectStoreUrl {
         &self.store_url
+    }
+
+    /// The URL under which scans look up [`TableHandle::root_object_store`].
+    pub fn root_store_url(&self) -> &ObjectStoreUrl {
+        &self.root_store_url
     }
 
     /// Whether there is a Delta table at the location.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int64Type, UInt32Type};
-use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
@@ -78,44 +77,6 @@ impl RowPositions {
     }
 }
 
-/// The rows of a file of `total` rows that are not in `gone`.
-pub fn rows_that_stay(gone: &RoaringTreemap, total: u64) -> RowSelection {
-    let mut selectors = Vec::new();
-    let mut next = 0;
-    for row in gone.iter().take_while(|row| *row < total) {
-        push(&mut selectors, RowSelector::select, row - next);
-        push(&mut selectors, RowSelector::skip, 1);
-        next = row + 1;
-    }
-    push(&mut selectors, RowSelector::select, total - next);
-    RowSelection::from(selectors)
-}
-
-/// The row at `row` alone, of a file of `total` rows.
-pub(super) fn only_row(row: u64, total: u64) -> RowSelection {
-    let mut selectors = Vec::new();
-    push(&mut selectors, RowSelector::skip, row.min(total));
-    push(
-        &mut selectors,
-        RowSelector::select,
-        total.saturating_sub(row).min(1),
-    );
-    push(
-        &mut selectors,
-        RowSelector::skip,
-        total.saturating_sub(row).saturating_sub(1),
-    );
-    RowSelection::from(selectors)
-}
-
-fn push(selectors: &mut Vec<RowSelector>, make: fn(usize) -> RowSelector, rows: u64) {
-    // A file that has more rows than the address space is read by nobody.
-    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    if rows > 0 {
-        selectors.push(make(rows));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -154,39 +115,5 @@ mod tests {
             .add(&batch(vec![1, 1], vec![3, 3]))
             .expect_err("twice");
         assert!(error.message().contains("more than once"));
-    }
-
-    #[test]
-    fn what_stays_is_the_complement() {
-        let cases: [(&str, Vec<u64>, u64, Vec<RowSelector>); 5] = [
-            ("nothing gone", vec![], 3, vec![RowSelector::select(3)]),
-            ("all gone", vec![0, 1, 2], 3, vec![RowSelector::skip(3)]),
-            (
-                "middle",
-                vec![1],
-                3,
-                vec![
-                    RowSelector::select(1),
-                    RowSelector::skip(1),
-                    RowSelector::select(1),
-                ],
-            ),
-            (
-                "ends",
-                vec![0, 2],
-                3,
-                vec![
-                    RowSelector::skip(1),
-                    RowSelector::select(1),
-                    RowSelector::skip(1),
-                ],
-            ),
-            ("empty file", vec![], 0, vec![]),
-        ];
-        for (name, gone, total, expected) in cases {
-            let gone: RoaringTreemap = gone.into_iter().collect();
-            let selectors: Vec<RowSelector> = rows_that_stay(&gone, total).into();
-            assert_eq!(selectors, expected, "{name}");
-        }
     }
 }

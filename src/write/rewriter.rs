@@ -14,15 +14,16 @@ use futures::{StreamExt, TryStreamExt};
 use parquet::arrow::arrow_reader::RowSelection;
 use roaring::RoaringTreemap;
 
-use super::changes::{RowPositions, only_row, rows_that_stay};
+use super::changes::RowPositions;
 use super::file_writer::FileWriters;
-use super::footer::rows_in;
 use super::merge::{RowAction, rows_for};
 use super::rewrite::{Change, RewriteTarget};
 use crate::action_batch::StatementResult;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
+use crate::read::deletion_vector::{hidden_row_count, hidden_rows, rows_that_stay};
 use crate::read::files_scan::{FilesScan, ScanFile};
+use crate::read::footer::rows_in;
 use crate::read::positions::FILE_COLUMN;
 
 /// How many Parquet footers are read at once.
@@ -234,12 +235,14 @@ impl Rewriter {
     /// The values that a row of the table is known by.
     async fn describe(&self, file: u32, row: u64) -> DFResult<String> {
         let add = self.file(file)?;
-        let total = rows_in(self.target.handle.object_store(), add).await?;
+        let total = rows_in(&self.target.handle, &add).await?;
+        let mut others = RoaringTreemap::from_iter(0..total);
+        others.remove(row);
         let columns = match self.target.key_columns.as_ref() {
             [] => (0..self.target.snapshot.schema.fields().len()).collect(),
             keys => keys.to_vec(),
         };
-        let mut rows = self.read_file(file, only_row(row, total), Some(&columns))?;
+        let mut rows = self.read_file(file, rows_that_stay(&others, total), Some(&columns))?;
         let options = FormatOptions::default().with_null("NULL");
         let mut described = Vec::new();
         while let Some(batch) = rows.try_next().await? {
@@ -260,10 +263,23 @@ impl Rewriter {
         positions: &RowPositions,
         outcome: &mut Outcome,
     ) -> DFResult<()> {
-        for (file, gone) in positions.files() {
+        let indices = positions.files().map(|(file, _)| file as usize);
+        let hidden = hidden_rows(&self.target.handle, &self.target.snapshot, indices).await?;
+        for (file, changed) in positions.files() {
             let add = self.file(file)?;
-            // The footer, not the statistics: a wrong number of rows would lose some.
-            let total = rows_in(self.target.handle.object_store(), Arc::clone(&add)).await?;
+            let mut gone = changed.clone();
+            let total = match hidden.get(&(file as usize)) {
+                Some(hidden) => {
+                    if !gone.is_disjoint(&hidden.rows) {
+                        let message = format!("a hidden row of {} would be changed", add.path);
+                        return Err(Error::internal(message).into());
+                    }
+                    gone |= &hidden.rows;
+                    hidden.total
+                }
+                // The footer, not the statistics: a wrong number of rows would lose some.
+                None => rows_in(&self.target.handle, &add).await?,
+            };
             if gone.max().is_some_and(|last| last >= total) {
                 return Err(Error::internal(format!(
                     "a position beyond the {total} rows of {}",
@@ -273,7 +289,7 @@ impl Rewriter {
             }
             let stay = total - gone.len();
             if stay > 0 {
-                let copied = self.copy(writers, file, gone, total).await?;
+                let copied = self.copy(writers, file, &gone, total).await?;
                 if copied != stay {
                     return Err(Error::corrupt(format!(
                         "{stay} rows of {} should stay, but {copied} were read",
@@ -338,19 +354,31 @@ impl Rewriter {
     }
 
     async fn rows_of_all(&self) -> Result<u64> {
-        let store = self.target.handle.object_store();
         let footers: Vec<_> = self
             .target
             .snapshot
             .files
             .iter()
-            .map(|add| rows_in(Arc::clone(&store), Arc::clone(add)))
+            .map(|add| self.visible_rows_in(add))
             .collect();
         let counts: Vec<u64> = futures::stream::iter(footers)
             .buffer_unordered(FOOTER_CONCURRENCY)
             .try_collect()
             .await?;
         Ok(counts.iter().sum())
+    }
+
+    async fn visible_rows_in(&self, add: &Add) -> Result<u64> {
+        let (total, hidden) = (
+            rows_in(&self.target.handle, add).await?,
+            hidden_row_count(add)?,
+        );
+        total.checked_sub(hidden).ok_or_else(|| {
+            Error::corrupt(format!(
+                "the deletion vector of {} hides {hidden} rows of {total}",
+                add.path
+            ))
+        })
     }
 
     fn file(&self, index: u32) -> Result<Arc<Add>> {

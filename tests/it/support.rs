@@ -99,6 +99,13 @@ impl Table {
         table
     }
 
+    /// A copy of the table's folder.
+    pub fn copy_folder(&self) -> TempDir {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        copy_folder(self.dir.path(), dir.path());
+        dir
+    }
+
     /// The newest version and the live files, oldest first, by the log's JSON entries alone.
     pub fn log(&self) -> (u64, Vec<String>) {
         let mut live = Vec::new();
@@ -233,12 +240,7 @@ impl Table {
 
     /// Rewrites the commit entry of `version`.
     pub fn change_log_entry(&self, version: u64, change: impl Fn(&mut serde_json::Value)) {
-        let mut lines = Vec::new();
-        for mut action in self.log_entry(version) {
-            change(&mut action);
-            lines.push(action.to_string());
-        }
-        std::fs::write(self.log_path(version), lines.join("\n")).expect("write log entry");
+        change_log_entry(self.dir.path(), version, change);
     }
 
     fn log_path(&self, version: u64) -> PathBuf {
@@ -293,6 +295,18 @@ impl Table {
             .find_map(|action| action.get("commitInfo").cloned())
             .expect("commitInfo")
     }
+}
+
+/// Rewrites the commit entry of `version` of the table in `folder`.
+pub fn change_log_entry(folder: &Path, version: u64, change: impl Fn(&mut serde_json::Value)) {
+    let path = folder.join(format!("_delta_log/{version:020}.json"));
+    let mut lines = Vec::new();
+    for line in std::fs::read_to_string(&path).expect("log entry").lines() {
+        let mut action = serde_json::from_str(line).expect("json");
+        change(&mut action);
+        lines.push(action.to_string());
+    }
+    std::fs::write(path, lines.join("\n")).expect("write log entry");
 }
 
 /// A statement that is planned, hence pinned to a version, and not yet run.

@@ -10,6 +10,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 
 use super::shape::{Operand, Shape};
+use crate::read::statistics::Leaf;
 
 /// `operand op literal` over floats: exact where no NaN can match, else only in files without NaN.
 ///
@@ -38,7 +39,7 @@ pub(super) fn compare(mut operand: Operand, op: Operator, literal: ScalarValue) 
 
 /// Finds, among the conjuncts of one conjunction, columns with both a lower and an upper end: no
 /// NaN satisfies such a conjunction, so that its ends count in every file. Returns these columns.
-pub(super) fn pair_ranges(conjuncts: &mut [&mut Shape]) -> HashSet<usize> {
+pub(super) fn pair_ranges(conjuncts: &mut [&mut Shape]) -> HashSet<Leaf> {
     let mut lower = HashSet::new();
     let mut upper = HashSet::new();
     for conjunct in conjuncts.iter() {
@@ -50,18 +51,18 @@ pub(super) fn pair_ranges(conjuncts: &mut [&mut Shape]) -> HashSet<usize> {
         }
         match op {
             Operator::Gt | Operator::GtEq => {
-                lower.insert(operand.column);
+                lower.insert(operand.leaf.clone());
             }
             Operator::Lt | Operator::LtEq => {
-                upper.insert(operand.column);
+                upper.insert(operand.leaf.clone());
             }
             _ => {}
         }
     }
-    let both: HashSet<usize> = lower.intersection(&upper).copied().collect();
+    let both: HashSet<Leaf> = lower.intersection(&upper).cloned().collect();
     for conjunct in conjuncts.iter_mut() {
         if let Shape::Compare(operand, op, _) = &mut **conjunct
-            && both.contains(&operand.column)
+            && both.contains(&operand.leaf)
             && matches!(
                 op,
                 Operator::Gt | Operator::GtEq | Operator::Lt | Operator::LtEq

@@ -7,11 +7,13 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_plan::PhysicalExpr;
 
+use crate::read::statistics::Leaf;
+
 /// A column, perhaps cast in ways that keep the order of its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operand {
-    /// Position of the column in the table's schema.
-    pub(crate) column: usize,
+    /// The column, or the field of one.
+    pub(crate) leaf: Leaf,
     /// Types it is cast to, innermost first.
     pub(crate) casts: Vec<DataType>,
     /// The type in the end.
@@ -22,15 +24,18 @@ pub(crate) struct Operand {
     pub(crate) float: bool,
 }
 
-/// A condition on partition columns alone, evaluated on each file's values.
+/// A condition that is evaluated in the files in which every column it uses has one value: always
+/// where these are partition columns.
 #[derive(Debug, Clone)]
-pub(crate) struct PartitionTest {
+pub(crate) struct ValueTest {
     /// The condition over `schema`.
     pub(crate) expr: Arc<dyn PhysicalExpr>,
-    /// The columns it uses, by position in the table's schema, in the order of `schema`.
-    pub(crate) columns: Vec<usize>,
-    /// The columns under names of their own.
+    /// The leaves it uses, in the order of `schema`.
+    pub(crate) leaves: Vec<Leaf>,
+    /// The leaves under names of their own.
     pub(crate) schema: SchemaRef,
+    /// Why bounds cannot decide it.
+    pub(crate) why: String,
 }
 
 /// `operand [NOT] IN (values)`.
@@ -65,8 +70,8 @@ pub(crate) enum Shape {
     NullTest(Operand, bool),
     /// `operand [NOT] IN (values)`.
     Set(SetTest),
-    /// A condition on partition columns alone.
-    Partition(PartitionTest),
+    /// A condition on columns that have one value.
+    Value(ValueTest),
 }
 
 impl Shape {

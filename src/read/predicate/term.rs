@@ -11,7 +11,8 @@ use datafusion::physical_expr::expressions::{
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::shape::{Operand, PartitionTest, SetTest, Shape};
+use super::shape::{Operand, SetTest, Shape, ValueTest};
+use crate::read::statistics::Leaf;
 
 /// A conjunct: its text and what decides it.
 #[derive(Debug, Clone)]
@@ -53,10 +54,19 @@ pub(crate) struct StatisticsTest {
 /// A leaf that is decided outside of the formula.
 #[derive(Debug)]
 pub(crate) enum Fact {
-    /// A condition on partition columns alone.
-    Partition(PartitionTest),
+    /// A condition on columns that have one value.
+    Value(ValueTest),
     /// `[NOT] IN`.
     Set(SetTest),
+}
+
+impl Fact {
+    fn leaves(&self) -> &[Leaf] {
+        match self {
+            Self::Value(test) => &test.leaves,
+            Self::Set(set) => std::slice::from_ref(&set.operand.leaf),
+        }
+    }
 }
 
 impl Term {
@@ -76,6 +86,19 @@ impl Term {
 }
 
 impl StatisticsTest {
+    /// The leaves that it uses, each once.
+    pub(crate) fn leaves(&self) -> Vec<&Leaf> {
+        let operands = self.operands.iter().map(|operand| &operand.leaf);
+        let facts = self.facts.iter().flat_map(Fact::leaves);
+        let mut seen = Vec::new();
+        for leaf in operands.chain(facts) {
+            if !seen.contains(&leaf) {
+                seen.push(leaf);
+            }
+        }
+        seen
+    }
+
     fn new(shape: Shape) -> Option<Self> {
         let mut builder = Builder::default();
         let expr = builder.build(shape);
@@ -128,7 +151,7 @@ impl Builder {
             Shape::NullTest(operand, false) => Arc::new(IsNullExpr::new(self.operand(operand))),
             Shape::NullTest(operand, true) => Arc::new(IsNotNullExpr::new(self.operand(operand))),
             Shape::Set(test) => self.fact(Fact::Set(test)),
-            Shape::Partition(test) => self.fact(Fact::Partition(test)),
+            Shape::Value(test) => self.fact(Fact::Value(test)),
         }
     }
 

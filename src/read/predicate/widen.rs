@@ -13,9 +13,10 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator, Volati
 
 use super::cast::{fit, is_monotone, is_ordered, is_text};
 use super::float;
-use super::partition::partition_test;
+use super::path::leaf_of;
 use super::shape::{Operand, SetTest, Shape};
-use crate::read::statistics::{StatisticsSchema, touches_float};
+use super::single_value::{leaves_of, value_test};
+use crate::read::statistics::{Leaf, StatisticsSchema, touches_float};
 
 /// Deepest nesting of AND, OR and NOT that is looked into. Chains of one operator count once.
 const MAX_DEPTH: usize = 128;
@@ -64,19 +65,39 @@ impl Widener<'_> {
             Expr::IsNotTrue(inner) if negated => self.widen(inner, false, depth),
             Expr::IsFalse(inner) if !negated => self.widen(inner, true, depth),
             Expr::IsNotFalse(inner) if negated => self.widen(inner, true, depth),
-            leaf => match partition_test(leaf, negated, self.schema) {
-                // Timestamps without a zone have bounds but no value.
-                Some(test) if test.columns.iter().any(|column| self.is_zoned(*column)) => {
-                    Shape::and(vec![Shape::Partition(test), self.leaf(leaf, negated)])
-                }
-                Some(test) => Shape::Partition(test),
-                None => self.leaf(leaf, negated),
+            condition => match leaves_of(condition, self.schema) {
+                Some(leaves) => self.with_values(condition, negated, leaves),
+                None => self.by_bounds(condition, negated),
             },
         }
     }
 
-    /// The shape of a leaf over data columns.
-    fn leaf(&self, leaf: &Expr, negated: bool) -> Shape {
+    /// The shape of a condition that can also be evaluated where its `leaves` have one value.
+    fn with_values(&self, condition: &Expr, negated: bool, leaves: Vec<Leaf>) -> Shape {
+        let partitions = leaves.iter().all(|leaf| self.schema.is_partition(leaf));
+        // Partition timestamps without a zone have bounds but no value.
+        let bounds = if partitions && !leaves.iter().any(|leaf| self.is_zoned(leaf)) {
+            Shape::Unusable(String::new())
+        } else {
+            self.by_bounds(condition, negated)
+        };
+        let value = |why| value_test(condition, negated, leaves, why, self.schema);
+        match bounds {
+            Shape::Unusable(why) => match value(why.clone()) {
+                Some(test) => Shape::Value(test),
+                None => Shape::Unusable(why),
+            },
+            // Bounds say less than values here.
+            shape if partitions || matches!(shape, Shape::Like(..)) => match value(String::new()) {
+                Some(test) => Shape::and(vec![shape, Shape::Value(test)]),
+                None => shape,
+            },
+            shape => shape,
+        }
+    }
+
+    /// The shape of a condition without AND, OR and NOT, as far as bounds and null counts go.
+    fn by_bounds(&self, leaf: &Expr, negated: bool) -> Shape {
         let shape = match leaf {
             Expr::BinaryExpr(binary) => self.comparison(binary, negated),
             Expr::Between(between) => self.between(between, negated),
@@ -196,17 +217,6 @@ impl Widener<'_> {
     fn operand(&self, expr: &Expr) -> Option<Operand> {
         match expr {
             Expr::Alias(alias) => self.operand(&alias.expr),
-            Expr::Column(column) => {
-                let index = self.schema.index_of(&column.name)?;
-                let data_type = self.schema.schema.field(index).data_type();
-                Some(Operand {
-                    column: index,
-                    casts: Vec::new(),
-                    data_type: data_type.clone(),
-                    nan_free: false,
-                    float: touches_float(data_type),
-                })
-            }
             Expr::Cast(cast) => {
                 let mut operand = self.operand(&cast.expr)?;
                 let to = cast.field.data_type();
@@ -224,15 +234,24 @@ impl Widener<'_> {
                 }
                 Some(operand)
             }
-            _ => None,
+            _ => {
+                let leaf = leaf_of(expr, self.schema)?;
+                let data_type = self.schema.field(&leaf)?.data_type();
+                Some(Operand {
+                    leaf,
+                    casts: Vec::new(),
+                    data_type: data_type.clone(),
+                    nan_free: false,
+                    float: touches_float(data_type),
+                })
+            }
         }
     }
 
-    fn is_zoned(&self, column: usize) -> bool {
-        matches!(
-            self.schema.schema.field(column).data_type(),
-            DataType::Timestamp(_, Some(_))
-        )
+    fn is_zoned(&self, leaf: &Leaf) -> bool {
+        self.schema
+            .field(leaf)
+            .is_some_and(|field| matches!(field.data_type(), DataType::Timestamp(_, Some(_))))
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::util::display::array_value_to_string;
 
 use super::Visible;
 use crate::read::predicate::{Fact, ReadPredicate, StatisticsTest, Term, Test};
-use crate::read::statistics::{FileStatistics, Nulls};
+use crate::read::statistics::{FileStatistics, Leaf, Nulls};
 
 /// Most reasons that are given for one file.
 const MAX_REASONS: usize = 3;
@@ -23,11 +23,12 @@ pub(super) fn skipped(
     let Test::Statistics(test) = &term.test else {
         return term.text.clone();
     };
-    let numbers: Vec<String> = columns(test)
+    let numbers: Vec<String> = test
+        .leaves()
         .into_iter()
-        .filter_map(|column| {
-            let name = predicate.schema().schema.field(column).name();
-            let arrays = statistics.column(column)?;
+        .filter_map(|leaf| {
+            let name = predicate.schema().name(leaf);
+            let arrays = statistics.leaf(leaf)?;
             let value = |bounds: &dyn Array| {
                 (!bounds.is_null(file))
                     .then(|| array_value_to_string(bounds, file).ok())
@@ -64,10 +65,10 @@ pub(super) fn kept(
     for term in predicate.terms() {
         let reason = match &term.test {
             Test::Always => continue,
-            Test::Unusable(why) => format!("term not usable: {} ({why})", term.text),
+            Test::Unusable(why) => not_usable(term, why),
             // It would have skipped the file.
             Test::Never => continue,
-            Test::Statistics(test) => undecided(predicate, statistics, visible, test, file),
+            Test::Statistics(test) => undecided(predicate, statistics, visible, term, test, file),
         };
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -87,17 +88,18 @@ fn undecided(
     predicate: &ReadPredicate,
     statistics: &FileStatistics<'_>,
     visible: Visible,
+    term: &Term,
     test: &StatisticsTest,
     file: usize,
 ) -> String {
     let schema = predicate.schema();
-    for column in columns(test) {
-        let name = schema.schema.field(column).name();
+    let leaves = test.leaves();
+    for leaf in &leaves {
+        let name = schema.name(leaf);
         let unknown = statistics
-            .column(column)
-            .and_then(|arrays| arrays.unknown.get(file))
-            == Some(&true);
-        if schema.is_partition(column) {
+            .leaf(leaf)
+            .is_none_or(|arrays| arrays.unknown.get(file) == Some(&true));
+        if schema.is_partition(leaf) {
             if unknown {
                 return format!("partition value of {name} unknown");
             }
@@ -109,39 +111,29 @@ fn undecided(
             return format!("no statistics for column {name}");
         }
     }
-    let nan = test.operands.iter().find(|operand| {
-        operand.nan_free
-            && !statistics.is_nan_free(file, schema.schema.field(operand.column).name())
+    let single_valued = |leaf: &Leaf| {
+        statistics
+            .leaf(leaf)
+            .is_some_and(|arrays| arrays.exact.get(file) == Some(&true))
+    };
+    let needs_values = test.facts.iter().find_map(|fact| match fact {
+        Fact::Value(value) if !value.leaves.iter().all(single_valued) => Some(&value.why),
+        _ => None,
     });
-    match nan {
-        Some(operand) => format!(
-            "column {} may hold NaN",
-            schema.schema.field(operand.column).name()
-        ),
-        None if columns(test)
-            .iter()
-            .all(|column| schema.is_partition(*column)) =>
-        {
+    let nan = test
+        .operands
+        .iter()
+        .find(|operand| operand.nan_free && !statistics.is_nan_free(file, &operand.leaf));
+    match (needs_values, nan) {
+        (Some(why), _) if !why.is_empty() => not_usable(term, why),
+        (_, Some(operand)) => format!("column {} may hold NaN", schema.name(&operand.leaf)),
+        _ if leaves.iter().all(|leaf| schema.is_partition(leaf)) => {
             "partition value may match".to_owned()
         }
-        None => "bounds may match".to_owned(),
+        _ => "bounds may match".to_owned(),
     }
 }
 
-/// The columns that `test` uses, each once.
-fn columns(test: &StatisticsTest) -> Vec<usize> {
-    let mut columns: Vec<usize> = test.operands.iter().map(|operand| operand.column).collect();
-    for fact in &test.facts {
-        match fact {
-            Fact::Partition(test) => columns.extend(&test.columns),
-            Fact::Set(set) => columns.push(set.operand.column),
-        }
-    }
-    let mut seen = Vec::with_capacity(columns.len());
-    for column in columns {
-        if !seen.contains(&column) {
-            seen.push(column);
-        }
-    }
-    seen
+fn not_usable(term: &Term, why: &str) -> String {
+    format!("term not usable: {} ({why})", term.text)
 }

@@ -1,6 +1,10 @@
+mod single_values;
 mod skip_law;
+mod struct_fields;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Schema};
+use std::sync::Arc;
+
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::random;
 use datafusion::logical_expr::{Expr, cast, col, lit};
@@ -519,32 +523,6 @@ fn booleans_and_binary_have_null_tests_only() {
             ("b > X'ff'", false),
             ("b = X'ff'", false),
             ("b IS NULL", true),
-        ],
-    );
-}
-
-#[test]
-fn nested_columns_are_kept() {
-    let leaf = Field::new("a", DataType::Int64, true);
-    let schema = table(
-        &[
-            ("s", DataType::Struct(vec![leaf].into())),
-            ("l", DataType::new_list(DataType::Int64, true)),
-        ],
-        &[],
-    );
-    let add = file(
-        r#"{"numRecords":2,"minValues":{"s":{"a":1}},"maxValues":{"s":{"a":2}},
-            "nullCount":{"s":{"a":0},"l":0}}"#,
-    );
-    check(
-        &schema,
-        &add,
-        &[
-            ("s IS NULL", false),
-            ("l IS NULL", false),
-            ("l IS NOT NULL", false),
-            ("s['a'] > 5", false),
         ],
     );
 }

@@ -9,14 +9,14 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt64Array,
     new_null_array,
 };
-use arrow::compute::{CastOptions, cast_with_options, concat};
+use arrow::compute::{CastOptions, cast_with_options, concat, not, nullif};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 
 use super::Visible;
-use crate::read::predicate::{Fact, Operand, PartitionTest, SetTest, StatisticsTest};
-use crate::read::statistics::{FileStatistics, Nulls, StatisticsSchema};
+use crate::read::predicate::{Fact, Operand, SetTest, StatisticsTest, ValueTest};
+use crate::read::statistics::{ColumnArrays, FileStatistics, Leaf, Nulls, StatisticsSchema};
 
 /// Row count that stands in for every file's own, see [`TermView::null_counts`].
 const ROWS: u64 = 2;
@@ -52,7 +52,7 @@ impl<'v> TermView<'v> {
             .facts
             .iter()
             .map(|fact| match fact {
-                Fact::Partition(test) => evaluate(statistics, test),
+                Fact::Value(test) => view.evaluate(test),
                 Fact::Set(set) => view.look_up(set),
             })
             .collect();
@@ -70,13 +70,10 @@ impl<'v> TermView<'v> {
 
     /// Lower and upper bounds of `operand` in all files, as far as they may be seen.
     fn bounds(&self, operand: &Operand) -> Option<(ArrayRef, ArrayRef)> {
-        if !self.sees(operand) {
-            return None;
-        }
-        let column = self.statistics.column(operand.column)?;
+        let column = self.column(&operand.leaf)?;
         let read = |bounds: &ArrayRef, zero: f64| {
             let mut bounds = if operand.nan_free {
-                self.statistics.without_nan(operand.column, bounds)?
+                self.statistics.without_nan(&operand.leaf, bounds)?
             } else {
                 Arc::clone(bounds)
             };
@@ -88,16 +85,10 @@ impl<'v> TermView<'v> {
         Some((read(&column.min, -0.0)?, read(&column.max, 0.0)?))
     }
 
-    /// Whether statistics of this operand may be used.
-    fn sees(&self, operand: &Operand) -> bool {
-        self.visible == Visible::Statistics || self.schema.is_partition(operand.column)
-    }
-
-    fn nulls(&self, operand: &Operand) -> Option<&[Nulls]> {
-        if !self.sees(operand) {
-            return None;
-        }
-        Some(&self.statistics.column(operand.column)?.nulls)
+    /// What is known of `leaf`, if it may be used.
+    fn column(&self, leaf: &Leaf) -> Option<Arc<ColumnArrays>> {
+        let seen = self.visible == Visible::Statistics || self.schema.is_partition(leaf);
+        seen.then(|| self.statistics.leaf(leaf)).flatten()
     }
 
     /// Whether each file may hold a row that passes `set`: false, or unknown.
@@ -105,13 +96,14 @@ impl<'v> TermView<'v> {
     /// A list of any length costs two searches a file.
     fn look_up(&self, set: &SetTest) -> BooleanArray {
         let length = self.statistics.len();
-        let (Some(nulls), Some((min, max))) = (self.nulls(&set.operand), self.bounds(&set.operand))
+        let (Some(column), Some((min, max))) =
+            (self.column(&set.operand.leaf), self.bounds(&set.operand))
         else {
             return BooleanArray::new_null(length);
         };
         (0..length)
             .map(|file| {
-                if nulls.get(file) == Some(&Nulls::All) {
+                if column.nulls.get(file) == Some(&Nulls::All) {
                     return Some(false);
                 }
                 let value = |bounds: &ArrayRef| {
@@ -136,6 +128,33 @@ impl<'v> TermView<'v> {
                 disproved.then_some(false)
             })
             .collect()
+    }
+
+    /// Whether each file's values pass `test`; unknown where one of its leaves has not one value.
+    fn evaluate(&self, test: &ValueTest) -> BooleanArray {
+        let length = self.statistics.len();
+        let columns: Option<Vec<_>> = test.leaves.iter().map(|leaf| self.column(leaf)).collect();
+        let Some(columns) = columns else {
+            return BooleanArray::new_null(length);
+        };
+        let known: BooleanArray = (0..length)
+            .map(|file| {
+                let exact = |column: &Arc<ColumnArrays>| column.exact.get(file) == Some(&true);
+                Some(columns.iter().all(exact))
+            })
+            .collect();
+        // Bounds that are no values could make the condition fail.
+        let unknown = not(&known);
+        let arrays = columns
+            .iter()
+            .map(|column| nullif(&column.min, unknown.as_ref().ok()?).ok())
+            .collect::<Option<Vec<_>>>();
+        let batch =
+            arrays.and_then(|arrays| RecordBatch::try_new(Arc::clone(&test.schema), arrays).ok());
+        match batch {
+            Some(batch) => passes_each(test, &batch, &known),
+            None => BooleanArray::new_null(length),
+        }
     }
 
     fn operand(&self, column: &Column) -> Option<&Operand> {
@@ -177,8 +196,9 @@ impl PruningStatistics for TermView<'_> {
     /// its own. A partition column is known to be all NULL or not where the number of rows is
     /// unknown, so the counts here say none, some or all of [`ROWS`].
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
-        let nulls = self.nulls(self.operand(column)?)?;
-        let counts: UInt64Array = nulls
+        let column = self.column(&self.operand(column)?.leaf)?;
+        let counts: UInt64Array = column
+            .nulls
             .get(self.files.clone())?
             .iter()
             .map(|nulls| match nulls {
@@ -200,42 +220,26 @@ impl PruningStatistics for TermView<'_> {
     }
 }
 
-/// Whether each file's partition values pass `test`; unknown where one of them is.
-fn evaluate(statistics: &FileStatistics<'_>, test: &PartitionTest) -> BooleanArray {
-    let length = statistics.len();
-    let columns: Option<Vec<_>> = test
-        .columns
-        .iter()
-        .map(|column| statistics.column(*column))
-        .collect();
-    let Some(columns) = columns else {
-        return BooleanArray::new_null(length);
-    };
-    let known = |file: usize| {
-        columns
-            .iter()
-            .all(|column| column.exact.get(file) == Some(&true))
-    };
-    let arrays = columns
-        .iter()
-        .map(|column| Arc::clone(&column.min))
-        .collect();
-    let Ok(batch) = RecordBatch::try_new(Arc::clone(&test.schema), arrays) else {
-        return BooleanArray::new_null(length);
-    };
+/// Whether each row of `batch` passes `test`, as far as it is `known`.
+fn passes_each(test: &ValueTest, batch: &RecordBatch, known: &BooleanArray) -> BooleanArray {
     let passes = |batch: &RecordBatch| {
         let values = test.expr.evaluate(batch).ok()?;
         let values = values.into_array(batch.num_rows()).ok()?;
         values.as_boolean_opt().cloned()
     };
-    match passes(&batch) {
+    let length = batch.num_rows();
+    match passes(batch) {
         Some(passed) if passed.len() == length => (0..length)
-            .map(|file| known(file).then(|| passed.is_valid(file) && passed.value(file)))
+            .map(|file| {
+                known
+                    .value(file)
+                    .then(|| passed.is_valid(file) && passed.value(file))
+            })
             .collect(),
         // One value for which the condition fails must not spoil the others.
         _ => (0..length)
             .map(|file| {
-                let passed = known(file).then(|| passes(&batch.slice(file, 1)))??;
+                let passed = known.value(file).then(|| passes(&batch.slice(file, 1)))??;
                 (passed.len() == 1).then(|| passed.is_valid(0) && passed.value(0))
             })
             .collect(),

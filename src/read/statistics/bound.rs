@@ -7,7 +7,11 @@ use serde_json::value::RawValue;
 use super::{json, prefix, text};
 
 /// Largest precision whose values survive a writer that goes through doubles.
-const EXACT_PRECISION: u8 = 15;
+pub(super) const EXACT_PRECISION: u8 = 15;
+
+/// Such a writer is off by a few units in the last of a double's 53 bits: less than the number
+/// shifted right by this.
+const DOUBLE_ERROR: u32 = 48;
 
 /// Writers cut maxima of timestamps down to milliseconds.
 const MILLISECOND: i64 = 1_000;
@@ -49,7 +53,7 @@ pub(super) fn bound(
         DataType::Int32 => Some(ScalarValue::from(i32::try_from(integer()?).ok()?)),
         DataType::Int64 => Some(ScalarValue::from(integer()?)),
         DataType::Decimal128(precision, scale) => {
-            let unscaled = decimal_bound(value, *precision, *scale, trust)?;
+            let unscaled = decimal_bound(value, side, *precision, *scale, trust)?;
             Some(ScalarValue::Decimal128(Some(unscaled), *precision, *scale))
         }
         DataType::Float32 => {
@@ -99,7 +103,7 @@ pub(super) fn bound(
 }
 
 /// Whether a column of `data_type` is a leaf whose null count means the nulls of the column.
-pub(super) fn has_null_count(data_type: &DataType) -> bool {
+pub(crate) fn has_null_count(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Int8
@@ -121,17 +125,31 @@ pub(super) fn has_null_count(data_type: &DataType) -> bool {
     )
 }
 
-fn decimal_bound(value: &RawValue, precision: u8, scale: i8, trust: Trust) -> Option<i128> {
-    if precision > EXACT_PRECISION && !trust.exact_decimals {
-        return None;
-    }
+fn decimal_bound(
+    value: &RawValue,
+    side: Side,
+    precision: u8,
+    scale: i8,
+    trust: Trust,
+) -> Option<i128> {
     let unscaled = text::decimal(json::number(value)?, precision, scale)?;
     // A writer that goes through 64 bits stops at their ends.
     let unit = 10_i128.checked_pow(u32::try_from(scale).ok()?)?;
     let saturated = [i64::MIN, i64::MAX]
         .iter()
         .any(|end| i128::from(*end).checked_mul(unit) == Some(unscaled));
-    (!saturated).then_some(unscaled)
+    if saturated {
+        return None;
+    }
+    if precision <= EXACT_PRECISION || trust.exact_decimals {
+        return Some(unscaled);
+    }
+    let error = (unscaled.abs() >> DOUBLE_ERROR) + 1;
+    let widened = match side {
+        Side::Min => unscaled - error,
+        Side::Max => unscaled + error,
+    };
+    text::fits_decimal(widened, precision).then_some(widened)
 }
 
 /// Positive or negative infinity, which JSON has as strings; `"NaN"` is no bound.
@@ -223,7 +241,20 @@ mod tests {
         let value = |v, p, s| Some(ScalarValue::Decimal128(Some(v), p, s));
         for (json, precision, scale, trust, expected) in [
             ("0.1", 15, 2, ROUNDED, value(10, 15, 2)),
-            ("0.1", 16, 2, ROUNDED, None),
+            ("0.1", 16, 2, ROUNDED, value(11, 16, 2)),
+            ("99999999999999.99", 16, 2, ROUNDED, None),
+            (
+                "3.0e20",
+                38,
+                10,
+                ROUNDED,
+                value(
+                    3_000_000_000_000_000_000_000_000_000_000 + 10_658_141_036_401_503,
+                    38,
+                    10,
+                ),
+            ),
+            ("9223372036854775807", 38, 0, ROUNDED, None),
             ("0.1", 16, 2, EXACT, value(10, 16, 2)),
             (
                 "0.100000000000000001",

@@ -8,6 +8,7 @@ use datafusion::common::ScalarValue;
 
 use super::bound::{Side, Trust, bound, has_null_count};
 use super::json::{FileJson, Piece, count};
+use super::leaf::keys;
 use super::partition::PartitionValue;
 
 /// How many of the rows are NULL in a column.
@@ -36,15 +37,17 @@ pub(super) struct ColumnFacts {
 }
 
 impl ColumnFacts {
-    /// The facts about a data column. `wide` files have live rows that their statistics do not
-    /// tell from deleted ones.
-    pub(super) fn of_data(file: &FileJson<'_>, field: &Field, wide: bool, trust: Trust) -> Self {
+    /// The facts about the data column, or the field of one, at the end of `path`. `wide` files have
+    /// live rows that their statistics do not tell from deleted ones.
+    pub(super) fn of_data(file: &FileJson<'_>, path: &[&Field], wide: bool, trust: Trust) -> Self {
+        let (Some((field, parents)), Some(keys)) = (path.split_last(), keys(path)) else {
+            return Self::default();
+        };
         let data_type = field.data_type();
-        if !has_null_count(data_type) || is_renamed(field) {
+        if !has_null_count(data_type) {
             return Self::default();
         }
-        let name = field.name();
-        let (min, max, nulls) = (file.min.get(name), file.max.get(name), file.nulls.get(name));
+        let (min, max, nulls) = (file.min.at(&keys), file.max.at(&keys), file.nulls.at(&keys));
         if [min, max, nulls]
             .iter()
             .any(|piece| matches!(piece, Piece::Repeated))
@@ -63,6 +66,12 @@ impl ColumnFacts {
             (Some(_), _) if wide => Nulls::Unknown,
             (Some(nulls), _) => Nulls::Some(nulls),
         };
+        // A required field of a NULL struct counts as NULL, but DataFusion's `get_field` shows the
+        // value that fills its place.
+        let filled = !field.is_nullable() && parents.iter().any(|parent| parent.is_nullable());
+        if filled && nulls != Nulls::None {
+            return Self::default();
+        }
         let stated = |piece| matches!(piece, Piece::Value(_));
         if nulls == Nulls::All && (stated(min) || stated(max)) {
             return Self::default();
@@ -109,15 +118,6 @@ impl ColumnFacts {
     pub(super) fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Whether the column's statistics are kept under another name than its own (column mapping). Those
-/// under its own name may belong to another column.
-fn is_renamed(field: &Field) -> bool {
-    field
-        .metadata()
-        .get("delta.columnMapping.physicalName")
-        .is_some_and(|physical| physical.trim_matches('"') != field.name())
 }
 
 /// Whether the column's bounds follow a collation and not the order of bytes.

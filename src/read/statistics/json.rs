@@ -42,6 +42,22 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// The piece at the end of `path`, a key a level.
+    pub(super) fn at(&self, path: &[&str]) -> Piece<'a> {
+        let Some((first, rest)) = path.split_first() else {
+            return Piece::Absent;
+        };
+        let mut piece = self.get(first);
+        for key in rest {
+            let Piece::Value(value) = piece else { break };
+            piece = match Self::parse(value.get()) {
+                Some(object) => object.get(key),
+                None => Piece::Absent,
+            };
+        }
+        piece
+    }
+
     /// The object under `key`; empty where there is none or it cannot be trusted.
     fn child(&self, key: &str) -> Self {
         match self.get(key) {

@@ -13,20 +13,22 @@ use parquet::arrow::async_reader::MetadataFetch;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaDataReader;
 
+use super::path::FileLocation;
+use super::table::TableHandle;
 use crate::error::{Error, Result};
-use crate::read::path::object_path;
 
 /// The number of rows that the file of `add` holds.
 ///
 /// # Errors
 ///
 /// `Unavailable` if the footer cannot be read, `Corrupt` if it makes no sense.
-pub(super) async fn rows_in(store: Arc<dyn ObjectStore>, add: Arc<Add>) -> Result<u64> {
+pub(crate) async fn rows_in(handle: &TableHandle, add: &Add) -> Result<u64> {
     let size = u64::try_from(add.size)
         .map_err(|_| Error::corrupt(format!("{} has a negative size", add.path)))?;
+    let location = FileLocation::of(handle.log_store().root_url(), &add.path)?;
     let fetch = Fetch {
-        store,
-        path: object_path(&add.path)?,
+        store: location.store(handle),
+        path: location.path().clone(),
     };
     let metadata = ParquetMetaDataReader::new()
         .load_and_finish(fetch, size)

@@ -1,0 +1,109 @@
+//! The history law: whatever several writers do to one table at the same time, the table ends up as
+//! if those that committed had run one after the other, and those that did not had never been.
+//!
+//! Two to four writers run random statements that are planned at the same or at different versions
+//! and run in a random order, at both isolation levels, on tables of several shapes. A plain
+//! evaluator over whole tables in memory ([`condition`], [`statements`]) says what each serial order
+//! makes of the table, and the judge ([`judge`]) looks for one that the level allows. It also checks
+//! the counts that were reported, that nobody loses who met nobody, and that what lost left no row,
+//! no commit and no file.
+//!
+//! - `HISTORY_LAW_CASES=20000`: so many histories, with the seeds from 0 on.
+//! - `HISTORY_LAW_SEED=17`: this history alone. Those in which writers run at the same time may need
+//!   more than one try.
+//!
+//! With `--nocapture` it prints how many statements committed, and how many of the same histories
+//! do where only partition values tell files apart.
+
+mod condition;
+mod judge;
+mod random;
+mod report;
+mod run;
+mod statements;
+mod tables;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use self::report::Tally;
+use self::run::History;
+use self::tables::Tables;
+
+/// Histories of a normal run.
+const CASES: u64 = 500;
+
+/// Histories that run at the same time.
+const CONCURRENCY: usize = 4;
+
+#[test]
+fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
+    let seeds = match variable::<u64>("HISTORY_LAW_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("HISTORY_LAW_CASES").unwrap_or(CASES),
+    };
+    let cases = seeds.end - seeds.start;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("runtime");
+    let outcomes: Vec<Result<[Tally; 2], String>> = runtime.block_on(async {
+        let tables = Arc::new(Tables::create().await);
+        futures::stream::iter(seeds)
+            .map(|seed| {
+                let tables = Arc::clone(&tables);
+                let task = tokio::spawn(async move {
+                    let history = History::of_seed(seed);
+                    let skipping = history.run(&tables, true).await?;
+                    let partitions = history.run(&tables, false).await?;
+                    Ok([skipping, partitions])
+                });
+                async move {
+                    task.await
+                        .unwrap_or_else(|error| Err(format!("seed {seed}: {error}")))
+                }
+            })
+            .buffer_unordered(CONCURRENCY)
+            .collect()
+            .await
+    });
+    let mut total = [Tally::default(); 2];
+    let mut failures = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Ok([skipping, partitions]) => {
+                total[0] += skipping;
+                total[1] += partitions;
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
+    println!(
+        "{cases} histories\nwith skipping:    {}\npartitions alone: {}",
+        total[0], total[1]
+    );
+    assert!(
+        failures.is_empty(),
+        "{} of {cases} histories fail, the first:\n{}",
+        failures.len(),
+        failures[0]
+    );
+    if cases >= CASES {
+        assert!(total[0].lost > 0, "nobody met anybody");
+        assert!(
+            total[0].commit_rate() > total[1].commit_rate() + 5.0,
+            "skipping gains nothing"
+        );
+    }
+}
+
+fn variable<T: FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    match text.parse() {
+        Ok(value) => Some(value),
+        Err(_) => panic!("{name} is `{text}`, which is no number"),
+    }
+}

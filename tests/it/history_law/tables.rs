@@ -1,0 +1,121 @@
+//! The tables that histories start from: made once, copied for each.
+
+use std::collections::BTreeMap;
+
+use super::condition::{Row, Rows, literal};
+use super::judge::Level;
+use super::random::{CLUSTER, Random};
+use crate::support::{Table, change_log_entry};
+
+/// How a table is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    partitioned: bool,
+    /// Columns with statistics: none, the first, or all.
+    indexed: i8,
+    data: usize,
+}
+
+const INDEXED: [i8; 3] = [0, 1, -1];
+
+/// Number of different contents.
+const DATA: usize = 4;
+
+impl Shape {
+    pub fn random(random: &mut Random) -> Self {
+        Self {
+            partitioned: random.once_in(3),
+            // Tables with statistics are where files are skipped.
+            indexed: random.pick(&[0, 1, -1, -1, -1]),
+            data: random.below(DATA),
+        }
+    }
+
+    /// The rows of each file, or of each INSERT where the table is partitioned.
+    fn files(self) -> Vec<Vec<Row>> {
+        let mut random = Random::new(self.data as u64);
+        let cluster = |of: usize| of as i64 * CLUSTER;
+        match self.data {
+            // A cluster a file.
+            0 => (0..4)
+                .map(|file| (0..4).map(|_| random.row(cluster(file))).collect())
+                .collect(),
+            // Files of one row, and one without numbers.
+            1 => (0..5)
+                .map(|file| match file {
+                    4 => vec![[None, None, Some(1)]],
+                    _ => vec![random.row(cluster(file))],
+                })
+                .collect(),
+            // Two files over everything.
+            2 => (0..2)
+                .map(|_| (0..4).map(|file| random.row(cluster(file))).collect())
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// One table of each shape.
+pub struct Tables {
+    templates: BTreeMap<Shape, Table>,
+}
+
+impl Tables {
+    pub async fn create() -> Self {
+        let mut templates = BTreeMap::new();
+        for partitioned in [false, true] {
+            for indexed in INDEXED {
+                for data in 0..DATA {
+                    let shape = Shape {
+                        partitioned,
+                        indexed,
+                        data,
+                    };
+                    templates.insert(shape, create(shape).await);
+                }
+            }
+        }
+        Self { templates }
+    }
+
+    /// A table of this shape that nobody else has.
+    pub async fn fresh(&self, shape: Shape, level: Level) -> Table {
+        let copy = self.templates[&shape].copy_folder();
+        change_log_entry(copy.path(), 0, |action| {
+            if let Some(configuration) = action.pointer_mut("/metaData/configuration") {
+                configuration["delta.isolationLevel"] = level.name().into();
+            }
+        });
+        Table::open(copy).await.expect("opens")
+    }
+
+    pub fn rows(&self, shape: Shape) -> Rows {
+        shape.files().concat()
+    }
+}
+
+async fn create(shape: Shape) -> Table {
+    let inserts: Vec<String> = shape
+        .files()
+        .iter()
+        .map(|rows| {
+            let rows: Vec<String> = rows
+                .iter()
+                .map(|row| format!("({})", row.map(literal).join(", ")))
+                .collect();
+            format!("VALUES {}", rows.join(", "))
+        })
+        .collect();
+    let inserts: Vec<&str> = inserts.iter().map(String::as_str).collect();
+    let partitioned = if shape.partitioned {
+        "PARTITIONED BY (p)"
+    } else {
+        ""
+    };
+    let clauses = format!(
+        "{partitioned} OPTIONS ('delta.dataSkippingNumIndexedCols' '{}')",
+        shape.indexed
+    );
+    Table::create("a BIGINT, b BIGINT, p BIGINT", &clauses, &inserts).await
+}
