@@ -14,6 +14,8 @@ pub mod exec;
 pub mod isolation;
 pub mod log;
 pub mod net_effect;
+pub mod open_transaction;
+pub mod session_transactions;
 pub mod table_change;
 pub mod transaction;
 pub mod verdict;
@@ -27,6 +29,8 @@ pub use conflict::{CheckInput, check};
 pub use evidence::Evidence;
 pub use isolation::IsolationLevel;
 pub use net_effect::NetEffect;
+pub use open_transaction::{OpenTransaction, TransactionMode};
+pub use session_transactions::{SessionScope, SessionTransactions};
 pub use transaction::{
     Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
 };

@@ -34,10 +34,11 @@ pub struct DeltaOptions {
     pub max_commit_attempts: usize,
     /// How many winning commits are read at the same time. At least 1.
     pub winner_read_concurrency: usize,
-    /// How many different keys of a MERGE's source are told apart, for each key column, when files
-    /// are skipped and when conflicts are looked for; if there are more, all that lies between the
-    /// least and the greatest counts. At least 1.
-    pub merge_key_limit: usize,
+    /// How many different keys of a MERGE's source (or of an `IN (SELECT …)` or `EXISTS` of DELETE
+    /// and UPDATE) are told apart, for each key column, when files are skipped and when conflicts
+    /// are looked for; if there are more, all that lies between the least and the greatest counts.
+    /// At least 1.
+    pub key_set_limit: usize,
 }
 
 impl DeltaOptions {
@@ -64,12 +65,12 @@ impl DeltaOptions {
             CONFLICT_DATA_SKIPPING => self.conflict_data_skipping = parse(key, value)?,
             MAX_COMMIT_ATTEMPTS => self.max_commit_attempts = parse_count(key, value)?,
             WINNER_READ_CONCURRENCY => self.winner_read_concurrency = parse_count(key, value)?,
-            MERGE_KEY_LIMIT => self.merge_key_limit = parse_count(key, value)?,
+            KEY_SET_LIMIT => self.key_set_limit = parse_count(key, value)?,
             _ => {
                 return Err(Error::invalid(format!(
                     "there is no option delta.{key}; the options are delta.{CONFLICT_DATA_SKIPPING}, \
                      delta.{MAX_COMMIT_ATTEMPTS}, delta.{WINNER_READ_CONCURRENCY} and \
-                     delta.{MERGE_KEY_LIMIT}"
+                     delta.{KEY_SET_LIMIT}"
                 )));
             }
         }
@@ -83,7 +84,7 @@ impl Default for DeltaOptions {
             conflict_data_skipping: true,
             max_commit_attempts: 20,
             winner_read_concurrency: 8,
-            merge_key_limit: 10_000,
+            key_set_limit: 10_000,
         }
     }
 }
@@ -127,9 +128,9 @@ impl ExtensionOptions for DeltaOptions {
                 "How many winning commits are read at the same time",
             ),
             entry(
-                MERGE_KEY_LIMIT,
-                &self.merge_key_limit,
-                "How many different keys of a MERGE's source are told apart",
+                KEY_SET_LIMIT,
+                &self.key_set_limit,
+                "How many different keys of the other side of a join are told apart",
             ),
         ]
     }
@@ -138,7 +139,7 @@ impl ExtensionOptions for DeltaOptions {
 const CONFLICT_DATA_SKIPPING: &str = "conflict_data_skipping";
 const MAX_COMMIT_ATTEMPTS: &str = "max_commit_attempts";
 const WINNER_READ_CONCURRENCY: &str = "winner_read_concurrency";
-const MERGE_KEY_LIMIT: &str = "merge_key_limit";
+const KEY_SET_LIMIT: &str = "key_set_limit";
 
 fn parse<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.trim().to_ascii_lowercase().parse().map_err(|_| {
@@ -187,7 +188,7 @@ mod tests {
             "SET delta.conflict_data_skipping = false",
             "SET delta.max_commit_attempts = 3",
             "SET delta.winner_read_concurrency = 2",
-            "SET delta.merge_key_limit = 7",
+            "SET delta.key_set_limit = 7",
         ] {
             context.sql(statement).await.expect(statement);
         }
@@ -198,7 +199,7 @@ mod tests {
                 conflict_data_skipping: false,
                 max_commit_attempts: 3,
                 winner_read_concurrency: 2,
-                merge_key_limit: 7,
+                key_set_limit: 7,
             }
         );
         let shown = context

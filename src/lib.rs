@@ -1,5 +1,5 @@
-//! Concurrent SQL `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE` on Delta Lake tables with DataFusion:
-//! writers whose data is disjoint both commit, writers whose data meets do not.
+//! Concurrent SQL `INSERT`, `UPDATE`, `DELETE`, `MERGE` and `TRUNCATE` on Delta Lake tables with
+//! DataFusion: writers whose data is disjoint both commit, writers whose data meets do not.
 //!
 //! Delta Lake commits optimistically. A writer reads version N, writes files and puts version N+1;
 //! if another commit was there first, a conflict check decides whether the loser may still commit.
@@ -91,7 +91,7 @@
 //!
 //! # What it does not do
 //!
-//! `MERGE`, transactions of several statements, deletion vectors, column mapping, constraints and
+//! Transactions of several statements, deletion vectors, column mapping, constraints and
 //! generated columns, and the change data feed are refused by name. Guarantees are for one table:
 //! the logs of other tables that a statement reads are not checked.
 

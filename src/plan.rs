@@ -7,10 +7,12 @@
 //!                                      TableScan(t + positions)             DeltaScanExec
 //! ```
 
+mod key_source;
 mod merge;
 pub mod node;
 pub mod pin;
 pub mod planner;
 pub mod rule;
+mod semi_join;
 mod sources;
 mod target;

@@ -5,6 +5,7 @@ pub mod create;
 mod factory;
 mod statement;
 pub mod table_options;
+mod transaction;
 pub mod types;
 
 use std::any::Any;
@@ -15,6 +16,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 pub use self::factory::DeltaTableFactory;
 pub use self::statement::sql;
+use crate::commit::SessionTransactions;
 use crate::config::DeltaOptions;
 use crate::plan::planner::DeltaQueryPlanner;
 use crate::plan::rule::DeltaDmlRule;
@@ -58,6 +60,8 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
             .extensions
             .insert(DeltaOptions::default());
     }
+    // A session of its own, also where the builder comes from a session in a transaction.
+    config.set_extension(Arc::new(SessionTransactions::default()));
     let factory = Arc::new(DeltaTableFactory::default());
     builder
         .with_config(config)

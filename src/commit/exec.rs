@@ -22,8 +22,10 @@ use object_store::path::Path;
 
 use super::actions::Actions;
 use super::checkpoint::checkpoint_if_due;
+use super::open_transaction::{OpenTransaction, StatementChange};
+use super::session_transactions::Ticket;
 use super::transaction::{
-    Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
+    CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
 };
 use crate::action_batch::StatementResult;
 use crate::config::DeltaOptions;
@@ -50,7 +52,8 @@ pub struct CommitTarget {
     pub parameters: Vec<(String, String)>,
 }
 
-/// Commits the actions that its input yields and returns one row, `count`.
+/// Commits the actions that its input yields and returns one row, `count`. A statement that was
+/// planned in a transaction hands them over to it instead.
 ///
 /// Nothing happens before it is executed, and it is executed once: a second run of a statement
 /// needs a new plan, which reads the then newest version.
@@ -160,6 +163,7 @@ impl ExecutionPlan for CommitExec {
             )
             .into());
         }
+        self.target.collector.start()?;
         let options = DeltaOptions::from_config(context.session_config().options());
         let input = self.input.execute(0, context)?;
         let commit = commit(
@@ -204,45 +208,56 @@ async fn commit(
             .filter_map(|add| FileLocation::of(&root, &add.path).ok())
             .map(|location| location.path().clone())
             .collect();
-        let transaction = OptimisticTransaction {
-            snapshot: Arc::clone(&target.snapshot),
-            operation: Operation {
-                name: target.operation.clone(),
-                parameters: parameters(&target, &reads),
-                metrics: result.metrics.into_iter().collect(),
-            },
-            reads,
-            actions,
-            txn_id: uuid::Uuid::new_v4(),
-            options: CommitOptions {
-                data_skipping: options.conflict_data_skipping,
-                max_attempts: options.max_commit_attempts,
-                winner_read_concurrency: options.winner_read_concurrency,
-                backoff: Backoff::default(),
-            },
+        let operation = Operation {
+            name: target.operation.clone(),
+            parameters: parameters(&target, &reads),
+            metrics: result.metrics.into_iter().collect(),
         };
-        let committed = run(transaction, &target, &metrics).await;
-        match committed {
-            Ok(version) => checkpoint_if_due(&target.handle, &target.snapshot, version).await,
-            Err(error) => {
-                // Only where it is certain that no commit names them: a lost answer may have been
-                // a success.
-                if OutcomeUnknown::find(&error).is_none() {
-                    delete_files(target.handle.object_store().as_ref(), written).await;
-                }
-                return Err(error.into());
+        let done = match open_transaction(&target)? {
+            Some(transaction) => {
+                let change = StatementChange {
+                    snapshot: Arc::clone(&target.snapshot),
+                    reads,
+                    actions,
+                    operation,
+                };
+                transaction.take_over(target.handle.location(), change)
             }
+            None => {
+                let transaction = OptimisticTransaction {
+                    snapshot: Arc::clone(&target.snapshot),
+                    reads,
+                    actions,
+                    operation,
+                    txn_id: uuid::Uuid::new_v4(),
+                    options: CommitOptions::from_session(&options),
+                };
+                run(transaction, &target, &metrics).await
+            }
+        };
+        if let Err(error) = done {
+            // Only where it is certain that no commit names them: a lost answer may have been a
+            // success.
+            if OutcomeUnknown::find(&error).is_none() {
+                delete_files(target.handle.object_store().as_ref(), written).await;
+            }
+            return Err(error.into());
         }
     }
     let count: ArrayRef = Arc::new(UInt64Array::from(vec![result.count]));
     Ok(RecordBatch::try_new(schema, vec![count])?)
 }
 
+/// The transaction of several statements that this one belongs to.
+fn open_transaction(target: &CommitTarget) -> Result<Option<Arc<OpenTransaction>>> {
+    Ticket::of(&target.collector).map_or(Ok(None), Ticket::transaction)
+}
+
 async fn run(
     transaction: OptimisticTransaction,
     target: &CommitTarget,
     metrics: &ExecutionPlanMetricsSet,
-) -> Result<u64> {
+) -> Result<()> {
     let counter = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
     match transaction.commit(target.handle.log_store()).await? {
         CommitOutcome::Committed {
@@ -254,7 +269,8 @@ async fn run(
             counter("winners_checked").add(verdict.winners_checked());
             counter("conflict_candidates").add(verdict.candidates);
             counter("conflict_files_skipped").add(verdict.skipped);
-            Ok(version)
+            checkpoint_if_due(&target.handle, &target.snapshot, version).await;
+            Ok(())
         }
         CommitOutcome::Conflicted { verdict, .. } => Err(verdict.into()),
     }

@@ -13,6 +13,7 @@ use super::actions::Actions;
 use super::attempt;
 use super::isolation::{IsolationLevel, is_blind_append};
 use super::verdict::Verdict;
+use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::read_set::ReadSet;
 use crate::read::snapshot::TableSnapshot;
@@ -42,6 +43,20 @@ pub struct CommitOptions {
     pub winner_read_concurrency: usize,
     /// How long to wait after a lost race.
     pub backoff: Backoff,
+    /// Check as for [`IsolationLevel::Serializable`] where the table asks for less.
+    pub serializable: bool,
+}
+
+impl CommitOptions {
+    /// What the options of a session say.
+    pub fn from_session(options: &DeltaOptions) -> Self {
+        Self {
+            data_skipping: options.conflict_data_skipping,
+            max_attempts: options.max_commit_attempts,
+            winner_read_concurrency: options.winner_read_concurrency,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for CommitOptions {
@@ -51,6 +66,7 @@ impl Default for CommitOptions {
             max_attempts: 20,
             winner_read_concurrency: 8,
             backoff: Backoff::default(),
+            serializable: false,
         }
     }
 }
@@ -179,7 +195,12 @@ impl std::error::Error for OutcomeUnknown {}
 impl OptimisticTransaction {
     /// The level it is checked at.
     pub fn level(&self) -> IsolationLevel {
-        IsolationLevel::for_transaction(&self.snapshot, &self.reads, &self.actions)
+        match IsolationLevel::for_transaction(&self.snapshot, &self.reads, &self.actions) {
+            IsolationLevel::WriteSerializable if self.options.serializable => {
+                IsolationLevel::Serializable
+            }
+            level => level,
+        }
     }
 
     /// Checks the transaction against every commit since the version it read and puts it after

@@ -17,9 +17,8 @@ mod clauses;
 mod expressions;
 mod keys;
 mod reads;
-mod source;
 
-pub(super) use self::source::{MergeSource, merge_source};
+pub(super) use self::keys::compares_by_value;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,6 +36,7 @@ use datafusion::logical_expr::{
 use self::clauses::{clause_numbers, new_values};
 use self::expressions::{Relations, check_references, needs_filter};
 use self::keys::{KeyPair, key_pairs};
+use super::key_source::KeySource;
 use super::node::{DeltaDml, DmlKind, MergeShape};
 use super::target::planned;
 use crate::error::{Error, Result};
@@ -230,7 +230,7 @@ fn join(
         source
     } else {
         LogicalPlan::Extension(Extension {
-            node: Arc::new(MergeSource {
+            node: Arc::new(KeySource {
                 join: join.id,
                 keys,
                 input: Arc::new(source),

@@ -122,6 +122,13 @@ impl DeltaDml {
         &self.input
     }
 
+    pub(super) fn with_input(&self, input: LogicalPlan) -> Self {
+        Self {
+            input: Arc::new(input),
+            ..self.clone()
+        }
+    }
+
     pub(super) fn pinned(&self, pin: Pin) -> Self {
         Self {
             target: self.target.pinned(pin),

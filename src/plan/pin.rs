@@ -2,21 +2,26 @@
 //!
 //! It happens once for each execution, in the query planner, the only place that is async and runs
 //! then: a registered table, a view, a prepared statement or an old DataFrame would otherwise read
-//! the version it was made with.
+//! the version it was made with. In a transaction the version is the one that was pinned at the
+//! first mention, with the transaction's own changes.
 
 use std::collections::BTreeMap;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use datafusion::catalog::Session;
 use datafusion::common::Result as DFResult;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
 
-use super::merge::merge_source;
+use super::key_source::key_source;
 use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
+use super::semi_join::with_keys_first;
 use super::sources::{InputReads, reads_of_input};
+use crate::commit::open_transaction::{OpenTransaction, PinnedTable, StatementReads};
+use crate::commit::session_transactions::{SessionScope, StatementText};
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
@@ -28,14 +33,28 @@ use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
 use crate::write::merge::ACTION_COLUMN;
 
-/// Loads the newest version of every Delta table that `plan` names, once each, and pins all its
-/// scans and changes to it.
+/// Pins all scans and changes of `plan` to one version of each Delta table: the newest, or what the
+/// transaction sees that `session` is in.
 ///
 /// # Errors
 ///
 /// `Unavailable` if a table cannot be loaded or its columns are not those of the plan,
-/// `Unsupported` for a table that cannot be read or changed.
-pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
+/// `Unsupported` for a table that cannot be read or changed, and for what a transaction cannot do.
+pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalPlan> {
+    let scope = SessionScope::of(session.config(), session.session_id());
+    let transaction = scope.as_ref().and_then(SessionScope::current);
+    pin_in(plan, session, scope.as_ref(), transaction.as_ref()).await
+}
+
+async fn pin_in(
+    plan: &LogicalPlan,
+    session: &dyn Session,
+    scope: Option<&SessionScope>,
+    transaction: Option<&Arc<OpenTransaction>>,
+) -> DFResult<LogicalPlan> {
+    if transaction.is_some() {
+        check_in_transaction(plan)?;
+    }
     let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
     let mut rewritten = HashSet::new();
     plan.apply_with_subqueries(|node| {
@@ -61,16 +80,23 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
         return Ok(plan.clone());
     }
 
-    let collector = ReadCollector::shared();
+    let collector = match scope {
+        Some(scope) => ReadCollector::permitted(Arc::new(scope.ticket(transaction))),
+        None => ReadCollector::shared(),
+    };
     let mut pins = BTreeMap::new();
     for (location, handle) in handles {
-        let snapshot = handle.newest().await?;
+        let PinnedTable {
+            base,
+            view: snapshot,
+        } = table_of(&handle, plan, transaction).await?;
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
         check_readable(&snapshot.protocol, &snapshot.metadata)?;
         if rewritten.contains(&location) {
-            check_removable(&handle, &snapshot).await?;
+            // Files of our own are spelled as we spell them.
+            check_removable(&handle, &base).await?;
         }
         let pin = Pin {
             snapshot,
@@ -81,7 +107,7 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
 
     // Each execution has its own keys.
     let mut joins: HashMap<uuid::Uuid, Arc<SourceKeys>> = HashMap::new();
-    plan.clone()
+    let pinned = with_keys_first(plan.clone())?
         .transform_down_with_subqueries(|node| match node {
             LogicalPlan::TableScan(scan) => match delta_provider(&scan.source) {
                 Some(mut provider) => {
@@ -98,9 +124,12 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
             },
             LogicalPlan::Extension(extension) => {
                 if let Some(dml) = delta_dml(&extension) {
+                    if let Some(transaction) = transaction {
+                        transaction.check_change(dml.target().handle().location())?;
+                    }
                     return Ok(Transformed::yes(pin_dml(dml, &pins)?));
                 }
-                let Some(source) = merge_source(&extension) else {
+                let Some(source) = key_source(&extension) else {
                     return Ok(Transformed::no(LogicalPlan::Extension(extension)));
                 };
                 let state = joins.entry(source.join).or_default();
@@ -109,8 +138,53 @@ pub async fn pin(plan: &LogicalPlan) -> DFResult<LogicalPlan> {
                 })))
             }
             other => Ok(Transformed::no(other)),
-        })
-        .map(|transformed| transformed.data)
+        })?
+        .data;
+    if let Some(transaction) = transaction {
+        transaction.add_statement(StatementReads {
+            text: session
+                .config()
+                .get_extension::<StatementText>()
+                .map(|text| Arc::clone(text.text())),
+            collector,
+        });
+    }
+    Ok(pinned)
+}
+
+/// What `plan` sees of the table of `handle`. EXPLAIN leaves no trace in a transaction.
+async fn table_of(
+    handle: &Arc<TableHandle>,
+    plan: &LogicalPlan,
+    transaction: Option<&Arc<OpenTransaction>>,
+) -> Result<PinnedTable> {
+    if let Some(transaction) = transaction {
+        if !matches!(plan, LogicalPlan::Explain(_)) {
+            return transaction.pin(handle).await;
+        }
+        if let Some(pinned) = transaction.pinned(handle.location()) {
+            return Ok(pinned);
+        }
+    }
+    let newest = handle.newest().await?;
+    Ok(PinnedTable {
+        base: Arc::clone(&newest),
+        view: newest,
+    })
+}
+
+/// Refuses what a rollback could not undo.
+fn check_in_transaction(plan: &LogicalPlan) -> DFResult<()> {
+    plan.apply(|node| match node {
+        LogicalPlan::Dml(dml) => Err(Error::unsupported(format!(
+            "{} is not a Delta table of this session, and its changes could not be rolled back; \
+             change it outside of the transaction",
+            dml.table_name
+        ))
+        .into()),
+        _ => Ok(TreeNodeRecursion::Continue),
+    })?;
+    Ok(())
 }
 
 /// Whether `plan` changes a Delta table anywhere.

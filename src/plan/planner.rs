@@ -8,19 +8,19 @@ use datafusion::common::Result as DFResult;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{LogicalPlan, Statement, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::merge::{MergeSource, merge_source};
+use super::key_source::{KeySource, key_source};
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
 use crate::commit::exec::{CommitExec, CommitTarget};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::read::keys::{KeysFirstExec, SourceBufferExec};
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
 
-/// Pins every Delta table of a plan to its newest version and plans Delta DML. Plans without Delta
+/// Pins every Delta table of a plan to its newest version, or to the session's transaction, and plans Delta DML. Plans without Delta
 /// DML go, pinned, to the query planner that the session had before, if it had one.
 #[derive(Debug, Default)]
 pub struct DeltaQueryPlanner {
@@ -41,7 +41,8 @@ impl QueryPlanner for DeltaQueryPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> DFResult<Arc<dyn ExecutionPlan>> {
-        let pinned = pin(logical_plan).await?;
+        refuse_transaction_statement(logical_plan)?;
+        let pinned = pin(logical_plan, session).await?;
         match &self.inner {
             Some(inner) if !has_delta_dml(&pinned)? => {
                 inner.create_physical_plan(&pinned, session).await
@@ -76,7 +77,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         let [input] = physical_inputs else {
             return Ok(None);
         };
-        if let Some(source) = node.as_any().downcast_ref::<MergeSource>() {
+        if let Some(source) = node.as_any().downcast_ref::<KeySource>() {
             return Ok(Some(buffer(source, input)?));
         }
         let Some(dml) = node.as_any().downcast_ref::<DeltaDml>() else {
@@ -93,7 +94,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 repeats: shape.repeats,
             },
         };
-        let input = if dml.input().exists(|node| Ok(is_merge_source(node)))? {
+        let input = if dml.input().exists(|node| Ok(is_key_source(node)))? {
             Arc::new(KeysFirstExec::new(Arc::clone(input)))
         } else {
             Arc::clone(input)
@@ -122,11 +123,8 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
     }
 }
 
-/// The operator that reads a MERGE's source to its end.
-fn buffer(
-    source: &MergeSource,
-    input: &Arc<dyn ExecutionPlan>,
-) -> DFResult<Arc<dyn ExecutionPlan>> {
+/// The operator that reads the keys' side of a join to its end.
+fn buffer(source: &KeySource, input: &Arc<dyn ExecutionPlan>) -> DFResult<Arc<dyn ExecutionPlan>> {
     let state = source.state.as_ref().ok_or_else(not_pinned)?;
     let keys = source
         .keys
@@ -140,12 +138,26 @@ fn buffer(
     )))
 }
 
-fn is_merge_source(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::Extension(extension) if merge_source(extension).is_some())
+fn is_key_source(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Extension(extension) if key_source(extension).is_some())
 }
 
 fn not_pinned() -> Error {
     Error::invalid("the plan was not pinned; call delta_disjoint::plan::pin::pin before planning")
+}
+
+/// DataFusion hands these on and does nothing about them.
+fn refuse_transaction_statement(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Statement(
+            statement @ (Statement::TransactionStart(_) | Statement::TransactionEnd(_)),
+        ) => Err(Error::unsupported(format!(
+            "{} has no effect through SessionContext::sql; use delta_disjoint::sql, which acts on \
+             it at once",
+            statement.name()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What stands in `operationParameters` before the statement runs; predicates are added by the

@@ -12,7 +12,7 @@ use datafusion::functions_table::generate_series::GenerateSeriesTable;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use url::Url;
 
-use super::merge::merge_source;
+use super::key_source::key_source;
 use crate::read::provider::DisjointTableProvider;
 use crate::read::table::{TableHandle, canonical_location};
 
@@ -34,7 +34,7 @@ pub(super) fn reads_of_input(input: &LogicalPlan, target: &TableHandle) -> Input
         let of_node = match node {
             LogicalPlan::TableScan(scan) => reads_of_source(&scan.source, target),
             // What is below it is looked at in its turn.
-            LogicalPlan::Extension(extension) if merge_source(extension).is_some() => {
+            LogicalPlan::Extension(extension) if key_source(extension).is_some() => {
                 InputReads::OtherTables
             }
             // Nodes of other extensions can read anything.

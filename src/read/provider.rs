@@ -99,6 +99,11 @@ impl DisjointTableProvider {
         })
     }
 
+    /// Whether file and position of every row come besides the table's columns.
+    pub(crate) fn yields_positions(&self) -> bool {
+        self.positions
+    }
+
     /// This provider for a join whose other side says which keys are asked for.
     #[must_use]
     pub(crate) fn with_keys(&self, keyed: KeyedRead) -> Self {
@@ -207,6 +212,7 @@ impl TableProvider for DisjointTableProvider {
             scope: scope.to_string(),
             files_total: snapshot.files.len(),
             files_pruned: snapshot.files.len() - kept.len(),
+            collector: Arc::clone(&pin.collector),
         };
         let files: HashSet<String> = kept
             .iter()

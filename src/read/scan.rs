@@ -29,6 +29,7 @@ use datafusion::physical_plan::{
 
 use datafusion::scalar::ScalarValue;
 
+use super::collector::ReadCollector;
 use super::gate::may_reach_parquet;
 use super::keys::KeyedScan;
 use super::positions::{FILE_COLUMN, ROW_COLUMN};
@@ -47,6 +48,8 @@ pub struct ScanSummary {
     pub files_total: usize,
     /// Files that cannot hold a matching row.
     pub files_pruned: usize,
+    /// Where the read was recorded.
+    pub collector: Arc<ReadCollector>,
 }
 
 /// Reads files of one table version.
@@ -262,6 +265,7 @@ impl ExecutionPlan for DeltaScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DFResult<SendableRecordBatchStream> {
+        self.summary.collector.start()?;
         self.chosen_input()?.execute(partition, context)
     }
 

@@ -88,9 +88,10 @@ async fn open_or_create(
     options: TableOptions,
 ) -> Result<DisjointTableProvider> {
     let schema: &Schema = command.schema.as_arrow();
+    let partition_columns = partition_columns(command);
     let table = NewTable {
         schema,
-        partition_columns: &command.table_partition_cols,
+        partition_columns: &partition_columns,
         properties: &options.properties,
     };
     // Before a folder is made for it.
@@ -107,10 +108,7 @@ async fn open_or_create(
     let provider = DisjointTableProvider::try_new(handle).await?;
     let snapshot = provider.handle().newest().await?;
     same_columns(schema, &snapshot.schema)?;
-    same_partition_columns(
-        &command.table_partition_cols,
-        &snapshot.metadata.partition_columns,
-    )?;
+    same_partition_columns(&partition_columns, &snapshot.metadata.partition_columns)?;
     for (name, value) in &options.properties {
         if snapshot.property(name) != Some(value) {
             return Err(Error::invalid(format!(
@@ -133,6 +131,30 @@ fn handle(
         return Err(Error::invalid("a Delta table has one LOCATION"));
     };
     Ok(Arc::new(TableHandle::at(location, storage, make_folder)?))
+}
+
+/// The names in PARTITIONED BY. DataFusion hands them over as they are written, in quotes or not
+/// folded to lower case, unlike those of the columns.
+fn partition_columns(command: &CreateExternalTable) -> Vec<String> {
+    let is_column = |name: &str| command.schema.as_arrow().field_with_name(name).is_ok();
+    let name = |written: &String| {
+        if is_column(written) {
+            return written.clone();
+        }
+        for quote in ['"', '`'] {
+            if let Some(rest) = written.strip_prefix(quote)
+                && let Some(name) = rest.strip_suffix(quote)
+            {
+                return name.replace(&format!("{quote}{quote}"), &quote.to_string());
+            }
+        }
+        let folded = written.to_ascii_lowercase();
+        match is_column(&folded) {
+            true => folded,
+            false => written.clone(),
+        }
+    };
+    command.table_partition_cols.iter().map(name).collect()
 }
 
 fn refuse_unknown_clauses(command: &CreateExternalTable) -> Result<()> {

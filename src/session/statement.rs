@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Update, Visit, Visitor,
 };
 
+use super::transaction;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
@@ -26,7 +27,7 @@ use crate::read::provider::DisjointTableProvider;
 ///   with a dot or named twice (a MERGE may say the table's name or alias in front), the alias of a
 ///   DELETE, and what may stand behind a table's name
 ///   (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and the like).
-/// - Transactions of several statements are refused; they are not there yet.
+/// - `BEGIN` / `START TRANSACTION`, `COMMIT` / `END` and `ROLLBACK` are accepted and act at once.
 /// - `SET` targets without quotes fold to lower case, as all other names do.
 /// - Tables whose columns were changed by another process are looked at again first.
 /// - `CREATE EXTERNAL TABLE` takes `TIMESTAMP WITH TIME ZONE` for what it says, also in a session
@@ -55,6 +56,11 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     let mut state = ctx.state();
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
+    if let DFStatement::Statement(statement) = &statement
+        && let Some(frame) = transaction::run(ctx, statement).await?
+    {
+        return Ok(frame);
+    }
     check(&statement)?;
     if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
         && let Some(option) = delta_option(&name.to_string())
@@ -77,20 +83,37 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     {
         fold_set_names(&mut statement);
     }
+    let open = transaction::current(ctx);
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {
             // The planner says what is wrong with the name, where something is.
             continue;
         };
-        if let Some(delta) = provider.downcast_ref::<DisjointTableProvider>()
-            && let Err(error) = delta.handle().refresh().await
+        let Some(delta) = provider.downcast_ref::<DisjointTableProvider>() else {
+            continue;
+        };
+        let handle = delta.handle();
+        match open
+            .as_ref()
+            .and_then(|open| open.schema_of(handle.location()))
         {
-            // A table that is gone can still be dropped; other statements meet the error again.
-            tracing::debug!(%error, "the table could not be looked at before planning");
+            Some(schema) => handle.show(&schema),
+            None => {
+                if let Err(error) = handle.refresh().await {
+                    // A table that is gone can still be dropped; other statements meet the error
+                    // again.
+                    tracing::debug!(%error, "the table could not be looked at before planning");
+                }
+            }
         }
     }
     let plan = state.statement_to_plan(statement).await?;
-    ctx.execute_logical_plan(plan).await
+    if open.is_none() {
+        return ctx.execute_logical_plan(plan).await;
+    }
+    transaction::check_plan(&plan)?;
+    let frame = ctx.execute_logical_plan(plan).await?;
+    Ok(transaction::with_text(frame, text))
 }
 
 /// The name of an option of this crate without its prefix.
@@ -140,8 +163,7 @@ fn check_sql(statement: &Statement) -> Result<()> {
         | Statement::Savepoint { .. }
         | Statement::ReleaseSavepoint { .. } => {
             return Err(Error::unsupported(format!(
-                "{statement}: transactions of several statements are not there yet; every \
-                 statement commits by itself"
+                "{statement} inside another statement is not supported; run it by itself"
             )));
         }
         _ => {}

@@ -82,13 +82,6 @@ async fn statements_that_are_not_supported_are_refused_by_name() {
         ),
         ("REPLACE INTO t VALUES (1, 1)", "REPLACE INTO"),
         ("INSERT OR REPLACE INTO t VALUES (1, 1)", "REPLACE INTO"),
-        ("BEGIN", "BEGIN"),
-        ("BEGIN TRANSACTION", "BEGIN"),
-        ("START TRANSACTION", "START TRANSACTION"),
-        (
-            "START TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-            "SERIALIZABLE",
-        ),
         ("COMMIT", "COMMIT"),
         ("ROLLBACK", "ROLLBACK"),
         ("SAVEPOINT a", "SAVEPOINT"),

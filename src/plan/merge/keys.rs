@@ -91,7 +91,7 @@ fn column_under_casts(expr: &Expr) -> Option<&Column> {
 }
 
 /// Whether values of a column of type `own` are told apart by comparing them as `compared`.
-fn compares_by_value(own: &DataType, compared: &DataType) -> bool {
+pub(in crate::plan) fn compares_by_value(own: &DataType, compared: &DataType) -> bool {
     use DataType::{
         Boolean, Date32, Decimal128, Int8, Int16, Int32, Int64, LargeUtf8, Timestamp, Utf8,
         Utf8View,

@@ -83,7 +83,7 @@ impl SourceBufferExec {
         if self.lock().is_some() {
             return Ok(());
         }
-        let limit = DeltaOptions::from_config(context.session_config().options()).merge_key_limit;
+        let limit = DeltaOptions::from_config(context.session_config().options()).key_set_limit;
         let partitions = self.input.output_partitioning().partition_count();
         let mut gatherers: Vec<KeyGatherer> =
             self.keys.iter().map(|_| KeyGatherer::new(limit)).collect();
@@ -153,7 +153,7 @@ impl Held {
             batches.push(batch);
             if let Some(file) = self
                 .spill
-                .spill_record_batch_and_finish(&batches, "the source of a MERGE")?
+                .spill_record_batch_and_finish(&batches, "the keys of a join")?
             {
                 self.spilled.push(file);
             }

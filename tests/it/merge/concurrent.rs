@@ -2,7 +2,7 @@
 
 use delta_disjoint::commit::ConflictKind;
 
-use crate::support::{Table, plan, rows};
+use crate::support::{Table, plan, rows, run, try_run};
 
 const SERIALIZABLE: &str = "OPTIONS ('delta.isolationLevel' 'Serializable')";
 
@@ -47,7 +47,7 @@ async fn merges_that_insert_the_same_new_key_do_not_both_commit() {
     for (clauses, limit) in [("", 10_000), ("", 1), ("PARTITIONED BY (x)", 10_000)] {
         let table = Table::numbers(1, 2, &format!("{clauses} {SERIALIZABLE}")).await;
         table
-            .run(&format!("SET delta.merge_key_limit = {limit}"))
+            .run(&format!("SET delta.key_set_limit = {limit}"))
             .await;
         let first = table.plan(&upsert("50, 51", -1)).await;
         let second = table.plan(&upsert("51, 52", -2)).await;
@@ -251,5 +251,137 @@ async fn every_execution_of_a_prepared_merge_has_its_own_keys() {
     assert_eq!(
         rows(&table.ctx, "SELECT id, x FROM t WHERE x < 0 ORDER BY id").await,
         ["5|-1", "105|-1", "205|-2"]
+    );
+}
+
+#[tokio::test]
+async fn in_and_exists_of_delete_and_update_read_the_keys_of_the_subquery() {
+    let added = Some(ConflictKind::ConcurrentAppend);
+    let inside = "INSERT INTO t VALUES (205, 1)";
+    let outside = "INSERT INTO t VALUES (1000, 1), (2000, 1)";
+    for (loser, winner, expected) in [
+        (
+            "DELETE FROM t WHERE id IN (SELECT id FROM k)",
+            outside,
+            None,
+        ),
+        (
+            "DELETE FROM t WHERE id IN (SELECT id FROM k)",
+            inside,
+            added,
+        ),
+        (
+            "DELETE FROM t WHERE EXISTS (SELECT 1 FROM k WHERE k.id = t.id) AND x < 1000",
+            outside,
+            None,
+        ),
+        (
+            "UPDATE t SET x = -1 WHERE EXISTS (SELECT 1 FROM k WHERE k.id = t.id)",
+            inside,
+            added,
+        ),
+        (
+            "UPDATE t SET x = -1 WHERE x >= 0 AND id IN (SELECT id FROM k WHERE id > 0)",
+            outside,
+            None,
+        ),
+        // Not a test that every row has to pass, or not a positive one.
+        (
+            "UPDATE t SET x = -1 WHERE id IN (SELECT id FROM k) OR x = 7",
+            outside,
+            added,
+        ),
+        (
+            "DELETE FROM t WHERE id NOT IN (SELECT id FROM k)",
+            outside,
+            added,
+        ),
+        // Two tests: each row has to pass both.
+        (
+            "DELETE FROM t WHERE id IN (SELECT id FROM k) AND x IN (SELECT id FROM k)",
+            outside,
+            None,
+        ),
+        (
+            "DELETE FROM t WHERE id IN (SELECT id FROM k) AND id NOT IN (SELECT 206)",
+            outside,
+            None,
+        ),
+        // Computed: no key.
+        (
+            "DELETE FROM t WHERE id + 1 IN (SELECT id FROM k)",
+            outside,
+            added,
+        ),
+    ] {
+        let table = Table::numbers(4, 100, SERIALIZABLE).await;
+        table
+            .run("CREATE TABLE k AS VALUES (5), (205), (500)")
+            .await;
+        table
+            .run("CREATE VIEW v AS SELECT column1 AS id FROM k")
+            .await;
+        let loser = loser.replace("FROM k", "FROM v AS k");
+        let planned = table.plan(&loser).await;
+        table.run(winner).await;
+        match (expected, planned.run().await) {
+            (None, Ok(_)) => {}
+            (Some(kind), Err(error)) => {
+                assert_eq!(crate::support::conflict_of(&error), kind, "{loser}");
+            }
+            (expected, outcome) => panic!("{loser}: expected {expected:?}, got {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn upsert_of_an_absent_key_as_delete_and_insert_in_transactions_aborts() {
+    let table = Table::numbers(2, 100, SERIALIZABLE).await;
+    let other = table.other_session().await;
+    for (session, x) in [(&table.ctx, -1), (&other, -2)] {
+        for statement in [
+            "BEGIN",
+            "DELETE FROM t WHERE id IN (SELECT 500)",
+            &format!("INSERT INTO t VALUES (500, {x})"),
+        ] {
+            run(session, statement).await;
+        }
+    }
+    run(&table.ctx, "COMMIT").await;
+    let error = try_run(&other, "COMMIT").await.expect_err("the same key");
+    assert_eq!(
+        crate::support::conflict_of(&error),
+        ConflictKind::ConcurrentAppend
+    );
+    assert_eq!(table.rows("SELECT x FROM t WHERE id = 500").await, ["-1"]);
+}
+
+#[tokio::test]
+async fn merges_in_transactions_see_each_other_and_are_checked_by_their_keys() {
+    let table = Table::numbers(2, 100, SERIALIZABLE).await;
+    let other = table.other_session().await;
+    run(&other, "BEGIN").await;
+    run(&other, &upsert("5, 500", -2)).await;
+    run(&other, &upsert("500, 501", -3)).await;
+    assert_eq!(
+        rows(&other, "SELECT id, x FROM t WHERE x < 0 ORDER BY id").await,
+        ["5|-2", "500|-3", "501|-3"]
+    );
+    table.run(&upsert("105, 600", -9)).await;
+    run(&other, "COMMIT").await;
+    assert_eq!(
+        table
+            .rows("SELECT id, x FROM t WHERE x < 0 ORDER BY id")
+            .await,
+        ["5|-2", "105|-9", "500|-3", "501|-3", "600|-9"]
+    );
+
+    run(&other, "BEGIN").await;
+    run(&other, &upsert("700", -2)).await;
+    table.run(&upsert("700", -9)).await;
+    let error = try_run(&other, "COMMIT").await.expect_err("the same key");
+    assert_eq!(
+        crate::support::conflict_of(&error),
+        ConflictKind::ConcurrentAppend
     );
 }

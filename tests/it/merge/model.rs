@@ -1,5 +1,9 @@
 //! A MERGE as data: its SQL, and its result by a plain loop over all pairs of rows.
 
+use datafusion::prelude::DataFrame;
+use deltalake::operations::merge::{DeleteBuilder, MergeBuilder, UpdateBuilder};
+use deltalake::{DeltaResult, DeltaTable};
+
 /// A small generator of numbers, the same for each seed everywhere.
 pub struct Rng(u64);
 
@@ -287,25 +291,81 @@ impl Case {
         }
     }
 
-    pub fn sql(&self) -> String {
+    /// What stands behind USING, without the alias.
+    pub fn source_sql(&self) -> String {
         let rows: Vec<String> = self.source.iter().map(Row::literal).collect();
-        let source = if rows.is_empty() {
-            "(SELECT CAST(1 AS BIGINT) AS id, CAST(1 AS BIGINT) AS x, 'a' AS s WHERE false) AS s"
-                .to_owned()
-        } else {
-            // A row with all types first, which is then left out: VALUES of NULLs alone have none.
-            format!(
-                "(SELECT * FROM (VALUES (CAST(-1 AS BIGINT), CAST(-1 AS BIGINT), 'a'), {}) \
-                 AS v (id, x, s) WHERE s IS DISTINCT FROM 'a') AS s",
-                rows.join(", ")
-            )
-        };
+        if rows.is_empty() {
+            return "(SELECT CAST(1 AS BIGINT) AS id, CAST(1 AS BIGINT) AS x, 'a' AS s WHERE false)"
+                .to_owned();
+        }
+        // A row with all types first, which is then left out: VALUES of NULLs alone have none.
+        format!(
+            "(SELECT * FROM (VALUES (CAST(-1 AS BIGINT), CAST(-1 AS BIGINT), 'a'), {}) \
+             AS v (id, x, s) WHERE s IS DISTINCT FROM 'a')",
+            rows.join(", ")
+        )
+    }
+
+    pub fn sql(&self) -> String {
         let clauses: Vec<String> = self.clauses.iter().map(Clause::sql).collect();
         format!(
-            "MERGE INTO t USING {source} ON {} {}",
+            "MERGE INTO t USING {} AS s ON {} {}",
+            self.source_sql(),
             self.on.sql(),
             clauses.join(" ")
         )
+    }
+
+    /// The same statement for deltalake's builder, with `source` as [`Case::source_sql`] has it.
+    pub fn builder(&self, table: DeltaTable, source: DataFrame) -> DeltaResult<MergeBuilder> {
+        let mut builder = table
+            .merge(source, self.on.sql())
+            .with_source_alias("s")
+            .with_target_alias("t");
+        for clause in &self.clauses {
+            let condition = clause.condition.as_ref().map(Condition::sql);
+            builder = match (&clause.action, clause.kind) {
+                (Action::Insert(all), _) => builder.when_not_matched_insert(|insert| {
+                    let insert = insert.set("id", "s.id").set("x", "s.x");
+                    let insert = if *all { insert.set("s", "s.s") } else { insert };
+                    match condition {
+                        Some(condition) => insert.predicate(condition),
+                        None => insert,
+                    }
+                })?,
+                (Action::Update(value, text), kind) => {
+                    let update = |update: UpdateBuilder| {
+                        let update = update.update("x", value.sql());
+                        let update = if *text {
+                            update.update("s", "'u'")
+                        } else {
+                            update
+                        };
+                        match condition {
+                            Some(condition) => update.predicate(condition),
+                            None => update,
+                        }
+                    };
+                    if kind == Kind::Matched {
+                        builder.when_matched_update(update)?
+                    } else {
+                        builder.when_not_matched_by_source_update(update)?
+                    }
+                }
+                (Action::Delete, kind) => {
+                    let delete = |delete: DeleteBuilder| match condition {
+                        Some(condition) => delete.predicate(condition),
+                        None => delete,
+                    };
+                    if kind == Kind::Matched {
+                        builder.when_matched_delete(delete)?
+                    } else {
+                        builder.when_not_matched_by_source_delete(delete)?
+                    }
+                }
+            };
+        }
+        Ok(builder)
     }
 
     fn clause(&self, kind: Kind, pair: Pair<'_>) -> Option<&Clause> {

@@ -3,12 +3,15 @@
 
 use std::fmt::Write;
 
+use datafusion::prelude::SessionContext;
 use delta_disjoint::ErrorKind;
 
 use super::model::{Case, Outcome, Rng};
 use crate::support::{Table, count, kind_of, try_run};
 
 const CASES: u64 = 150;
+
+const DELTALAKE_CASES: u64 = 40;
 
 #[tokio::test]
 async fn merge_agrees_with_a_loop_over_all_pairs_of_rows() {
@@ -57,6 +60,39 @@ async fn merge_agrees_with_a_loop_over_all_pairs_of_rows() {
         changed > CASES / 3 && refused > CASES / 40,
         "{changed} {refused}"
     );
+}
+
+/// Where deltalake's builder gives an answer it is the same.
+#[tokio::test]
+async fn merge_agrees_with_deltalake() {
+    let ctx = SessionContext::new();
+    let mut rng = Rng::new(1);
+    let files = Case::random_files(&mut rng);
+    let template = create(&files).await;
+    let mut compared = 0;
+    for seed in 1000..1000 + DELTALAKE_CASES {
+        let case = Case::random(&mut Rng::new(seed), files.clone());
+        let Outcome::Rows(expected, _) = case.evaluate() else {
+            continue;
+        };
+        let table = template.copy().await;
+        let source = format!("SELECT * FROM {} AS v", case.source_sql());
+        let source = ctx.sql(&source).await.expect("source");
+        let builder = case.builder(table.deltalake().await, source);
+        if builder.expect("builder").await.is_err() {
+            // What its planner does not know, such as conditions it cannot turn into text.
+            continue;
+        }
+        compared += 1;
+        assert_eq!(
+            table.rows("SELECT id, x, s FROM t ORDER BY 1, 2, 3").await,
+            expected,
+            "case {seed}: {}\nbefore: {files:?}",
+            case.sql()
+        );
+    }
+    println!("{compared} of {DELTALAKE_CASES} compared");
+    assert!(compared > DELTALAKE_CASES / 2, "{compared}");
 }
 
 async fn create(files: &[Vec<super::model::Row>]) -> Table {

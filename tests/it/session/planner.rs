@@ -187,7 +187,7 @@ impl QueryPlanner for Composed {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = if self.pins {
-            pin(plan).await?
+            pin(plan, session).await?
         } else {
             plan.clone()
         };

@@ -1,4 +1,5 @@
-//! The logical node around a MERGE's source: a barrier, so that what is read of it is all of it.
+//! The logical node around the side of a join that says which keys are asked for: a barrier, so that
+//! what is read of it is all of it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,22 +12,22 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use crate::error::Error;
 use crate::read::keys::SourceKeys;
 
-/// The source of a MERGE whose rows are read to their end before the table's files are chosen.
+/// The side of a join whose rows are read to their end before the table's files are chosen: the
+/// source of a MERGE, or a subquery that became a semi-join.
 ///
-/// Filters and limits do not cross it, and all of its columns are kept: the planner gives it none
-/// that is not used.
+/// Filters and limits do not cross it, and all of its columns are kept.
 #[derive(Clone)]
-pub(in crate::plan) struct MergeSource {
-    pub(in crate::plan) join: uuid::Uuid,
+pub(super) struct KeySource {
+    pub(super) join: uuid::Uuid,
     /// The columns of `input` that the table's rows are compared with.
-    pub(in crate::plan) keys: Vec<Column>,
-    pub(in crate::plan) input: Arc<LogicalPlan>,
+    pub(super) keys: Vec<Column>,
+    pub(super) input: Arc<LogicalPlan>,
     /// Where the keys go; nothing in a plan that is not pinned.
-    pub(in crate::plan) state: Option<Arc<SourceKeys>>,
+    pub(super) state: Option<Arc<SourceKeys>>,
 }
 
-impl MergeSource {
-    pub(in crate::plan) fn with_state(&self, state: Arc<SourceKeys>) -> Self {
+impl KeySource {
+    pub(super) fn with_state(&self, state: Arc<SourceKeys>) -> Self {
         Self {
             state: Some(state),
             ..self.clone()
@@ -38,35 +39,35 @@ impl MergeSource {
     }
 }
 
-impl PartialEq for MergeSource {
+impl PartialEq for KeySource {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for MergeSource {}
+impl Eq for KeySource {}
 
-impl PartialOrd for MergeSource {
+impl PartialOrd for KeySource {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         self.key().partial_cmp(&other.key())
     }
 }
 
-impl Hash for MergeSource {
+impl Hash for KeySource {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.key().hash(state);
     }
 }
 
-impl fmt::Debug for MergeSource {
+impl fmt::Debug for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         UserDefinedLogicalNodeCore::fmt_for_explain(self, f)
     }
 }
 
-impl UserDefinedLogicalNodeCore for MergeSource {
+impl UserDefinedLogicalNodeCore for KeySource {
     fn name(&self) -> &'static str {
-        "MergeSource"
+        "KeySource"
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {
@@ -83,7 +84,7 @@ impl UserDefinedLogicalNodeCore for MergeSource {
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys: Vec<String> = self.keys.iter().map(Column::flat_name).collect();
-        write!(f, "MergeSource: keys=[{}]", keys.join(", "))
+        write!(f, "KeySource: keys=[{}]", keys.join(", "))
     }
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> DFResult<Self> {
@@ -92,12 +93,12 @@ impl UserDefinedLogicalNodeCore for MergeSource {
                 input: Arc::new(input),
                 ..self.clone()
             }),
-            _ => Err(Error::internal("MergeSource has one input").into()),
+            _ => Err(Error::internal("KeySource has one input").into()),
         }
     }
 }
 
-/// The node behind an extension, if it is a MERGE's source.
-pub(in crate::plan) fn merge_source(extension: &Extension) -> Option<&MergeSource> {
+/// The node behind an extension, if it is one of these.
+pub(super) fn key_source(extension: &Extension) -> Option<&KeySource> {
     extension.node.as_any().downcast_ref()
 }

@@ -1,0 +1,277 @@
+//! The end of a transaction: one commit, or none and no files.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use object_store::path::Path;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::table::OpenTable;
+use super::{OpenTransaction, State, StatementReads};
+use crate::commit::checkpoint::checkpoint_if_due;
+use crate::commit::transaction::{
+    CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
+};
+use crate::commit::verdict::{Conflict, Verdict};
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::read_set::{Read, ReadScope, ReadSet};
+use crate::read::table::TableHandle;
+use crate::storage::delete_files;
+
+/// `operation` in the table's history.
+const OPERATION: &str = "TRANSACTION";
+
+impl OpenTransaction {
+    /// Commits what the statements did as one version, which is returned; `None` if that is
+    /// nothing, which never conflicts. Either way the transaction is over.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict`, with the verdict as source and the statements whose reads were hit by name; else
+    /// as [`OptimisticTransaction::commit`]. The files are deleted then, as well as that goes,
+    /// unless it is not known whether the commit was written.
+    pub async fn commit(&self, options: CommitOptions) -> Result<Option<u64>> {
+        let mut state = self.close();
+        let changed = state
+            .changed
+            .take()
+            .and_then(|location| state.tables.remove(&location));
+        // Tables that are only read have no files of ours.
+        match changed {
+            Some(table) if table.is_changed() => {
+                let options = CommitOptions {
+                    serializable: options.serializable || self.mode.serializable,
+                    ..options
+                };
+                commit_table(table, &state, options).await.map(Some)
+            }
+            Some(table) => {
+                delete_files(table.handle.object_store().as_ref(), table.written()).await;
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Ends the transaction without a trace: its files are deleted, as well as that goes.
+    pub async fn roll_back(&self) {
+        discard(files_of(&self.close().tables)).await;
+    }
+}
+
+/// Rolls back what nobody waits for.
+pub(super) fn discard_later(tables: BTreeMap<String, OpenTable>) {
+    let files = files_of(&tables);
+    if files.is_empty() {
+        return;
+    }
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => {
+            runtime.spawn(discard(files));
+        }
+        Err(_) => tracing::warn!(
+            "files of a transaction that was never ended are left behind: no runtime to delete \
+             them in"
+        ),
+    }
+}
+
+async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -> Result<u64> {
+    let location = table.handle.location();
+    let base = &table.pinned.base;
+    let statements: Vec<Statement> = state
+        .statements
+        .iter()
+        .enumerate()
+        .filter(|(_, statement)| statement.collector.has_started())
+        .map(|(index, statement)| Statement::new(index + 1, statement, location))
+        .collect();
+    let mut reads: Vec<Read> = statements
+        .iter()
+        .flat_map(|statement| statement.reads.reads().iter().cloned())
+        .chain(table.guards.iter().cloned())
+        .collect();
+    // The same table by another way in, such as a second mount, has the same id.
+    if state
+        .tables
+        .values()
+        .any(|other| other.pinned.base.metadata.id == base.metadata.id)
+    {
+        reads.push(whole_table(&table));
+    }
+    let transaction = OptimisticTransaction {
+        snapshot: Arc::clone(base),
+        reads: ReadSet::new(reads),
+        actions: table.actions(),
+        operation: operation(&table),
+        txn_id: Uuid::new_v4(),
+        options,
+    };
+    let committed = match check_same_table(&table).await {
+        Ok(()) => put(transaction, &table, &statements).await,
+        Err(error) => Err(error),
+    };
+    let store = table.handle.object_store();
+    match committed {
+        Ok(version) => {
+            delete_files(store.as_ref(), table.superseded()).await;
+            checkpoint_if_due(&table.handle, base, version).await;
+            Ok(version)
+        }
+        Err(error) => {
+            // A lost answer may have been a success, which refers to the live ones.
+            let vain = match OutcomeUnknown::find(&error) {
+                Some(_) => table.superseded(),
+                None => table.written(),
+            };
+            delete_files(store.as_ref(), vain).await;
+            Err(error)
+        }
+    }
+}
+
+async fn put(
+    transaction: OptimisticTransaction,
+    table: &OpenTable,
+    statements: &[Statement],
+) -> Result<u64> {
+    match transaction.commit(table.handle.log_store()).await? {
+        CommitOutcome::Committed {
+            version,
+            attempts,
+            verdict,
+        } => {
+            tracing::info!(
+                version,
+                attempts,
+                winners_checked = verdict.winners_checked(),
+                conflict_files_skipped = verdict.skipped,
+                "transaction committed"
+            );
+            Ok(version)
+        }
+        CommitOutcome::Conflicted { verdict, .. } => Err(conflict(verdict, statements)),
+    }
+}
+
+/// A transaction takes its time; meanwhile the table may have been dropped and made anew.
+async fn check_same_table(table: &OpenTable) -> Result<()> {
+    let base = &table.pinned.base;
+    let newest = table.handle.newest().await?;
+    if newest.metadata.id == base.metadata.id && newest.version >= base.version {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!(
+        "the table at {} was replaced by another one since the transaction read version {}; \
+         nothing was committed, run the transaction again",
+        table.handle.location(),
+        base.version
+    )))
+}
+
+/// A statement whose reads count.
+struct Statement {
+    number: usize,
+    text: Option<Arc<str>>,
+    reads: ReadSet,
+}
+
+impl Statement {
+    fn new(number: usize, statement: &StatementReads, location: &str) -> Self {
+        Self {
+            number,
+            text: statement.text.clone(),
+            reads: statement.collector.reads_of(location),
+        }
+    }
+
+    /// Whether `conflict` is about one of its reads.
+    fn is_hit(&self, conflict: &Conflict) -> bool {
+        self.reads.reads().iter().any(|read| match &read.scope {
+            ReadScope::Nothing => false,
+            scope => {
+                let asked = conflict
+                    .read
+                    .as_ref()
+                    .is_some_and(|text| scope.to_string() == text.as_ref());
+                let file = conflict
+                    .path
+                    .as_ref()
+                    .is_some_and(|path| read.files.contains(path));
+                asked || file
+            }
+        })
+    }
+}
+
+fn conflict(verdict: Verdict, statements: &[Statement]) -> Error {
+    let mut message = format!("nothing of the transaction was committed: {verdict}");
+    if let Some(conflict) = verdict.first_conflict() {
+        let hit: Vec<String> = statements
+            .iter()
+            .filter(|statement| statement.is_hit(conflict))
+            .map(|statement| match &statement.text {
+                Some(text) => format!("statement {} ({text})", statement.number),
+                None => format!("statement {}", statement.number),
+            })
+            .collect();
+        if !hit.is_empty() {
+            // Writing to a string does not fail.
+            let _ = write!(message, "; read by {}", hit.join(" and "));
+        }
+    }
+    Error::new(ErrorKind::Conflict, message).with_source(verdict)
+}
+
+/// The whole is called a transaction, and its statements as they would be by themselves.
+fn operation(table: &OpenTable) -> Operation {
+    let statements: Vec<Value> = table
+        .operations
+        .iter()
+        .map(|statement| {
+            let mut entry = Map::new();
+            entry.insert("operation".to_owned(), statement.name.clone().into());
+            entry.extend(statement.parameters.clone());
+            entry.into()
+        })
+        .collect();
+    let mut parameters = Map::new();
+    parameters.insert(
+        "statements".to_owned(),
+        Value::from(statements).to_string().into(),
+    );
+    Operation {
+        name: OPERATION.to_owned(),
+        parameters,
+        metrics: table.metrics(),
+    }
+}
+
+fn whole_table(table: &OpenTable) -> Read {
+    let base = &table.pinned.base;
+    let files: HashSet<String> = base.files.iter().map(|add| add.path.clone()).collect();
+    Read {
+        scope: ReadScope::WholeTable,
+        version: base.version,
+        files: Arc::new(files),
+    }
+}
+
+type Files = Vec<(Arc<TableHandle>, Vec<Path>)>;
+
+fn files_of(tables: &BTreeMap<String, OpenTable>) -> Files {
+    tables
+        .values()
+        .map(|table| (Arc::clone(&table.handle), table.written()))
+        .filter(|(_, files)| !files.is_empty())
+        .collect()
+}
+
+async fn discard(files: Files) {
+    for (handle, written) in files {
+        delete_files(handle.object_store().as_ref(), written).await;
+    }
+}

@@ -1,0 +1,3 @@
+//! Transactions of several statements in SQL.
+
+mod own_writes;
