@@ -37,6 +37,11 @@ pub struct DeltaOptions {
     /// How often a whole statement is planned and run again, on the then newest version, after a
     /// real conflict. 0, the default, leaves that to the caller, as a transaction always does.
     pub statement_reruns: usize,
+    /// How many different keys of a MERGE's source (or of an `IN (SELECT …)` or `EXISTS` of DELETE
+    /// and UPDATE) are told apart, for each key column, when files are skipped and when conflicts
+    /// are looked for; if there are more, all that lies between the least and the greatest counts.
+    /// At least 1.
+    pub key_set_limit: usize,
 }
 
 impl DeltaOptions {
@@ -64,11 +69,12 @@ impl DeltaOptions {
             MAX_COMMIT_ATTEMPTS => self.max_commit_attempts = parse_count(key, value)?,
             WINNER_READ_CONCURRENCY => self.winner_read_concurrency = parse_count(key, value)?,
             STATEMENT_RERUNS => self.statement_reruns = parse(key, value)?,
+            KEY_SET_LIMIT => self.key_set_limit = parse_count(key, value)?,
             _ => {
                 return Err(Error::invalid(format!(
                     "there is no option delta.{key}; the options are delta.{CONFLICT_DATA_SKIPPING}, \
-                     delta.{MAX_COMMIT_ATTEMPTS}, delta.{WINNER_READ_CONCURRENCY} and \
-                     delta.{STATEMENT_RERUNS}"
+                     delta.{MAX_COMMIT_ATTEMPTS}, delta.{WINNER_READ_CONCURRENCY}, \
+                     delta.{STATEMENT_RERUNS} and delta.{KEY_SET_LIMIT}"
                 )));
             }
         }
@@ -83,6 +89,7 @@ impl Default for DeltaOptions {
             max_commit_attempts: 20,
             winner_read_concurrency: 8,
             statement_reruns: 0,
+            key_set_limit: 10_000,
         }
     }
 }
@@ -130,6 +137,11 @@ impl ExtensionOptions for DeltaOptions {
                 &self.statement_reruns,
                 "How often a statement is planned and run again after a conflict",
             ),
+            entry(
+                KEY_SET_LIMIT,
+                &self.key_set_limit,
+                "How many different keys of the other side of a join are told apart",
+            ),
         ]
     }
 }
@@ -138,6 +150,7 @@ const CONFLICT_DATA_SKIPPING: &str = "conflict_data_skipping";
 const MAX_COMMIT_ATTEMPTS: &str = "max_commit_attempts";
 const WINNER_READ_CONCURRENCY: &str = "winner_read_concurrency";
 const STATEMENT_RERUNS: &str = "statement_reruns";
+const KEY_SET_LIMIT: &str = "key_set_limit";
 
 fn parse<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.trim().to_ascii_lowercase().parse().map_err(|_| {
@@ -187,6 +200,7 @@ mod tests {
             "SET delta.max_commit_attempts = 3",
             "SET delta.winner_read_concurrency = 2",
             "SET delta.statement_reruns = 4",
+            "SET delta.key_set_limit = 7",
         ] {
             context.sql(statement).await.expect(statement);
         }
@@ -198,6 +212,7 @@ mod tests {
                 max_commit_attempts: 3,
                 winner_read_concurrency: 2,
                 statement_reruns: 4,
+                key_set_limit: 7,
             }
         );
         let shown = context

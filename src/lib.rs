@@ -1,5 +1,5 @@
-//! Concurrent SQL `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE` on Delta Lake tables with DataFusion:
-//! writers whose data is disjoint both commit, writers whose data meets do not.
+//! Concurrent SQL `INSERT`, `UPDATE`, `DELETE`, `MERGE` and `TRUNCATE` on Delta Lake tables with
+//! DataFusion: writers whose data is disjoint both commit, writers whose data meets do not.
 //!
 //! Delta Lake commits optimistically. A writer reads version N, writes files and puts version N+1;
 //! if another commit was there first, a conflict check decides whether the loser may still commit.
@@ -91,9 +91,9 @@
 //!
 //! # What it does not do
 //!
-//! `MERGE`, deletion vectors, constraints and
-//! generated columns, and the change data feed are refused by name. A transaction changes one table.
-//! Guarantees are for one table: the logs of other tables that a statement reads are not checked.
+//! Constraints, generated columns and the change data feed are refused by name. A transaction changes
+//! one table. Guarantees are for one table: the logs of other tables that a statement reads are not
+//! checked.
 
 mod action_batch;
 mod clock;

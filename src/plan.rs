@@ -7,11 +7,14 @@
 //!                                      TableScan(t + positions)             DeltaScanExec
 //! ```
 
+mod key_source;
+mod merge;
 pub mod node;
 pub mod pin;
 pub mod planner;
 mod rerun;
 pub mod rule;
+mod semi_join;
 mod sources;
 mod target;
 mod transaction;

@@ -9,6 +9,7 @@ pub(crate) mod files_scan;
 pub(crate) mod footer;
 mod gate;
 pub(crate) mod kernel;
+pub(crate) mod keys;
 pub mod log_store;
 mod nested_nulls;
 pub mod partition_value;

@@ -4,6 +4,7 @@ pub mod changes;
 mod decimal;
 pub mod file_statistics;
 pub mod file_writer;
+pub mod merge;
 pub mod partition;
 pub mod rewrite;
 mod rewriter;

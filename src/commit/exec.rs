@@ -298,7 +298,7 @@ fn parameters(
         .collect();
     if !predicates.is_empty() {
         let text = serde_json::Value::from(predicates).to_string();
-        parameters.insert("predicate".to_owned(), text.into());
+        parameters.entry("predicate").or_insert_with(|| text.into());
     }
     parameters
 }

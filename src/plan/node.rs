@@ -25,6 +25,19 @@ pub enum DmlKind {
     Delete,
     /// `TRUNCATE TABLE`: all rows go.
     Truncate,
+    /// `MERGE INTO`: the input has values, file, position and action of each row that is changed
+    /// or comes.
+    Merge(MergeShape),
+}
+
+/// What the clauses of a MERGE can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MergeShape {
+    /// Whether rows of the table may change or go.
+    pub changes_rows: bool,
+    /// Whether several rows of the source may ask for the same row to go: `WHEN MATCHED THEN
+    /// DELETE` is the only MATCHED clause, so that it does not matter which of them does it.
+    pub repeats: bool,
 }
 
 impl DmlKind {
@@ -35,6 +48,7 @@ impl DmlKind {
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
             Self::Truncate => "TRUNCATE",
+            Self::Merge(_) => "MERGE",
         }
     }
 }
@@ -46,6 +60,8 @@ pub struct DeltaDml {
     table_name: String,
     target: DisjointTableProvider,
     input: Arc<LogicalPlan>,
+    parameters: Vec<(String, String)>,
+    key_columns: Vec<usize>,
 }
 
 impl DeltaDml {
@@ -60,7 +76,30 @@ impl DeltaDml {
             table_name,
             target,
             input: Arc::new(input),
+            parameters: vec![],
+            key_columns: vec![],
         }
+    }
+
+    pub(super) fn with_parameters(self, parameters: Vec<(String, String)>) -> Self {
+        Self { parameters, ..self }
+    }
+
+    pub(super) fn with_key_columns(self, key_columns: Vec<usize>) -> Self {
+        Self {
+            key_columns,
+            ..self
+        }
+    }
+
+    /// What stands in `operationParameters` besides what is recorded while planning.
+    pub fn parameters(&self) -> &[(String, String)] {
+        &self.parameters
+    }
+
+    /// The table's columns, by index, that a row is called by in messages.
+    pub fn key_columns(&self) -> &[usize] {
+        &self.key_columns
     }
 
     /// What is done.
@@ -81,6 +120,13 @@ impl DeltaDml {
     /// The plan of the changed rows.
     pub fn input(&self) -> &LogicalPlan {
         &self.input
+    }
+
+    pub(super) fn with_input(&self, input: LogicalPlan) -> Self {
+        Self {
+            input: Arc::new(input),
+            ..self.clone()
+        }
     }
 
     pub(super) fn pinned(&self, pin: Pin) -> Self {

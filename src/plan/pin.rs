@@ -6,7 +6,7 @@
 //! first mention, with the transaction's own changes.
 
 use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::catalog::Session;
@@ -15,18 +15,22 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
 
+use super::key_source::key_source;
 use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
+use super::semi_join::with_keys_first;
 use super::sources::{InputReads, reads_of_input};
 use super::transaction::Membership;
 use crate::commit::open_transaction::PinnedTable;
 use crate::error::{Error, Result};
 use crate::read::features::{check_append_only, check_readable, check_writable};
+use crate::read::keys::{KeyedRead, SourceKeys};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
 use crate::read::provider::{DisjointTableProvider, Pin};
 use crate::read::read_set::{Read, ReadScope};
 use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
+use crate::write::merge::ACTION_COLUMN;
 
 /// Pins all scans and changes of `plan` to one version of each Delta table: the newest, or what the
 /// transaction sees that `session` is in.
@@ -79,20 +83,36 @@ pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalP
         pins.insert(location, pin);
     }
 
-    let pinned = plan
-        .clone()
+    // Each execution has its own keys.
+    let mut joins: HashMap<uuid::Uuid, Arc<SourceKeys>> = HashMap::new();
+    let pinned = with_keys_first(plan.clone())?
         .transform_down_with_subqueries(|node| match node {
             LogicalPlan::TableScan(scan) => match delta_provider(&scan.source) {
-                Some(provider) => Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?)),
+                Some(mut provider) => {
+                    if let Some(keyed) = provider.keyed() {
+                        let state = joins.entry(keyed.join).or_default();
+                        provider = provider.with_keys(KeyedRead {
+                            state: Some(Arc::clone(state)),
+                            ..keyed.clone()
+                        });
+                    }
+                    Ok(Transformed::yes(pin_scan(scan, &provider, &pins)?))
+                }
                 None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
             },
-            LogicalPlan::Extension(extension) => match delta_dml(&extension) {
-                Some(dml) => {
+            LogicalPlan::Extension(extension) => {
+                if let Some(dml) = delta_dml(&extension) {
                     membership.check_change(dml)?;
-                    Ok(Transformed::yes(pin_dml(dml, &pins)?))
+                    return Ok(Transformed::yes(pin_dml(dml, &pins)?));
                 }
-                None => Ok(Transformed::no(LogicalPlan::Extension(extension))),
-            },
+                let Some(source) = key_source(&extension) else {
+                    return Ok(Transformed::no(LogicalPlan::Extension(extension)));
+                };
+                let state = joins.entry(source.join).or_default();
+                Ok(Transformed::yes(LogicalPlan::Extension(Extension {
+                    node: Arc::new(source.with_state(Arc::clone(state))),
+                })))
+            }
             other => Ok(Transformed::no(other)),
         })?
         .data;
@@ -158,14 +178,14 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
     }
     let brings_rows = matches!(
         dml.kind(),
-        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update
+        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update | DmlKind::Merge(_)
     );
     let columns_fit = dml
         .input()
         .schema()
         .fields()
         .iter()
-        .filter(|field| dml.kind() != DmlKind::Update || !is_position(field.name()))
+        .filter(|field| !is_marker(dml.kind(), field.name()))
         .map(|field| (field.name(), field.data_type()))
         .eq(snapshot
             .schema
@@ -199,7 +219,8 @@ fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
             ReadScope::WholeTable
         }
         (DmlKind::Insert, InputReads::OtherTables) => ReadScope::Nothing,
-        (DmlKind::Insert, InputReads::Target) | (DmlKind::Update | DmlKind::Delete, _) => return,
+        (DmlKind::Insert, InputReads::Target)
+        | (DmlKind::Update | DmlKind::Delete | DmlKind::Merge(_), _) => return,
     };
     let read = match scope {
         ReadScope::WholeTable => Read::whole_table(&pin.snapshot),
@@ -216,6 +237,16 @@ fn removes_files(kind: DmlKind) -> bool {
     match kind {
         DmlKind::Insert => false,
         DmlKind::Overwrite | DmlKind::Update | DmlKind::Delete | DmlKind::Truncate => true,
+        DmlKind::Merge(shape) => shape.changes_rows,
+    }
+}
+
+/// Whether a column of a change's input is none of the table's.
+fn is_marker(kind: DmlKind, name: &str) -> bool {
+    match kind {
+        DmlKind::Update => is_position(name),
+        DmlKind::Merge(_) => is_position(name) || name == ACTION_COLUMN,
+        _ => false,
     }
 }
 

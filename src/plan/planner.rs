@@ -5,17 +5,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result as DFResult;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, Statement, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::key_source::{KeySource, key_source};
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
 use super::rerun::RerunExec;
 use crate::commit::exec::{CommitExec, CommitTarget};
 use crate::error::{Error, Result};
+use crate::read::keys::{KeysFirstExec, SourceBufferExec};
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
 
 /// Pins every Delta table of a plan to its newest version, or to the session's transaction, and plans Delta DML. Plans without Delta
@@ -72,30 +75,38 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         session: &dyn Session,
         _planning_ctx: &PhysicalPlanningContext,
     ) -> DFResult<Option<Arc<dyn ExecutionPlan>>> {
+        let [input] = physical_inputs else {
+            return Ok(None);
+        };
+        if let Some(source) = node.as_any().downcast_ref::<KeySource>() {
+            return Ok(Some(buffer(source, input)?));
+        }
         let Some(dml) = node.as_any().downcast_ref::<DeltaDml>() else {
             return Ok(None);
         };
-        let [input] = physical_inputs else {
-            return Err(Error::internal("DeltaDml has one input").into());
-        };
-        let pin = dml.target().pin().ok_or_else(|| {
-            Error::invalid(
-                "the plan was not pinned; call delta_disjoint::plan::pin::pin before planning",
-            )
-        })?;
+        let pin = dml.target().pin().ok_or_else(not_pinned)?;
         let change = match dml.kind() {
             DmlKind::Insert => Change::Append,
             DmlKind::Overwrite => Change::Replace,
             DmlKind::Update => Change::Update,
             DmlKind::Delete => Change::Delete,
             DmlKind::Truncate => Change::Truncate,
+            DmlKind::Merge(shape) => Change::Merge {
+                repeats: shape.repeats,
+            },
+        };
+        let input = if dml.input().exists(|node| Ok(is_key_source(node)))? {
+            Arc::new(KeysFirstExec::new(Arc::clone(input)))
+        } else {
+            Arc::clone(input)
         };
         let rewrite = RewriteExec::new(
-            Arc::clone(input),
+            input,
             change,
             RewriteTarget {
                 handle: Arc::clone(dml.target().handle()),
                 snapshot: Arc::clone(&pin.snapshot),
+                key_columns: dml.key_columns().into(),
             },
         );
         let commit = CommitExec::new(
@@ -106,11 +117,34 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 snapshot: Arc::clone(&pin.snapshot),
                 collector: Arc::clone(&pin.collector),
                 operation: dml.kind().operation().to_owned(),
-                parameters: operation_parameters(dml.kind()),
+                parameters: operation_parameters(dml),
             },
         );
         Ok(Some(RerunExec::around(Arc::new(commit), dml, session)))
     }
+}
+
+/// The operator that reads the keys' side of a join to its end.
+fn buffer(source: &KeySource, input: &Arc<dyn ExecutionPlan>) -> DFResult<Arc<dyn ExecutionPlan>> {
+    let state = source.state.as_ref().ok_or_else(not_pinned)?;
+    let keys = source
+        .keys
+        .iter()
+        .map(|key| source.input.schema().index_of_column(key))
+        .collect::<DFResult<Vec<_>>>()?;
+    Ok(Arc::new(SourceBufferExec::new(
+        Arc::clone(input),
+        keys.into(),
+        Arc::clone(state),
+    )))
+}
+
+fn is_key_source(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Extension(extension) if key_source(extension).is_some())
+}
+
+fn not_pinned() -> Error {
+    Error::invalid("the plan was not pinned; call delta_disjoint::plan::pin::pin before planning")
 }
 
 /// DataFusion hands these on and does nothing about them.
@@ -129,10 +163,14 @@ fn refuse_transaction_statement(plan: &LogicalPlan) -> Result<()> {
 
 /// What stands in `operationParameters` before the statement runs; predicates are added by the
 /// commit from what was recorded.
-fn operation_parameters(kind: DmlKind) -> Vec<(String, String)> {
-    match kind {
-        DmlKind::Insert => vec![("mode".to_owned(), "Append".to_owned())],
-        DmlKind::Overwrite => vec![("mode".to_owned(), "Overwrite".to_owned())],
-        DmlKind::Update | DmlKind::Delete | DmlKind::Truncate => vec![],
-    }
+fn operation_parameters(dml: &DeltaDml) -> Vec<(String, String)> {
+    let mode = match dml.kind() {
+        DmlKind::Insert => Some("Append"),
+        DmlKind::Overwrite => Some("Overwrite"),
+        DmlKind::Update | DmlKind::Delete | DmlKind::Truncate | DmlKind::Merge(_) => None,
+    };
+    mode.map(|mode| ("mode".to_owned(), mode.to_owned()))
+        .into_iter()
+        .chain(dml.parameters().iter().cloned())
+        .collect()
 }

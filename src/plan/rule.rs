@@ -18,13 +18,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
 use super::unknown_in;
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
-/// Replaces `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE` on a [`DisjointTableProvider`] by a
+/// Replaces `INSERT`, `UPDATE`, `DELETE`, `MERGE` and `TRUNCATE` on a [`DisjointTableProvider`] by a
 /// [`DeltaDml`] node. Other plans pass as they are.
 #[derive(Debug, Default)]
 pub struct DeltaDmlRule {}
@@ -73,26 +74,25 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
             (DmlKind::Update, target::update_input(input, &provider)?)
         }
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
-        WriteOp::MergeInto(_) => {
-            return Err(Error::unsupported(
-                "MERGE INTO is not there yet; use UPDATE for the rows that are there and INSERT … \
-                 WHERE NOT EXISTS for the others",
-            ));
-        }
+        WriteOp::MergeInto(op) => return Ok(node(merge(dml, op, provider)?)),
         other => {
             return Err(Error::unsupported(format!(
                 "{other} on a Delta table is not supported"
             )));
         }
     };
-    Ok(LogicalPlan::Extension(Extension {
-        node: Arc::new(DeltaDml::new(
-            kind,
-            dml.table_name.to_string(),
-            provider,
-            input,
-        )),
-    }))
+    Ok(node(DeltaDml::new(
+        kind,
+        dml.table_name.to_string(),
+        provider,
+        input,
+    )))
+}
+
+fn node(dml: DeltaDml) -> LogicalPlan {
+    LogicalPlan::Extension(Extension {
+        node: Arc::new(dml),
+    })
 }
 
 /// The input of an INSERT with the columns of `table`. SQL brings them as they should be; a frame

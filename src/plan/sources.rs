@@ -12,6 +12,7 @@ use datafusion::functions_table::generate_series::GenerateSeriesTable;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use url::Url;
 
+use super::key_source::key_source;
 use super::pin::delta_dml;
 use crate::commit::open_transaction::ForeignSource;
 use crate::read::provider::DisjointTableProvider;
@@ -34,6 +35,10 @@ pub(super) fn reads_of_input(input: &LogicalPlan, target: &TableHandle) -> Input
     let walked = input.apply_with_subqueries(|node| {
         let of_node = match node {
             LogicalPlan::TableScan(scan) => reads_of_source(&scan.source, target),
+            // What is below it is looked at in its turn.
+            LogicalPlan::Extension(extension) if key_source(extension).is_some() => {
+                InputReads::OtherTables
+            }
             // Nodes of other extensions can read anything.
             LogicalPlan::Extension(_) => InputReads::Unknown,
             _ => InputReads::OtherTables,

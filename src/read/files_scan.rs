@@ -23,6 +23,7 @@ use parquet::arrow::arrow_reader::RowSelection;
 
 use super::column_mapping::{ColumnMappingMode, MappedColumns, mapped_schema, physical_name};
 use super::deletion_vector::{HiddenRows, rows_that_stay};
+use super::keys::KeyedScan;
 use super::nested_nulls::{NestedNullsExec, with_optional_insides};
 use super::partition_value::parse_partition_value;
 use super::path::FileLocation;
@@ -65,7 +66,8 @@ pub(crate) struct FilesScan<'a> {
 }
 
 impl FilesScan<'_> {
-    /// The plan for a query: `projection` by index into the table's columns (and positions).
+    /// The plan for a query: `projection` by index into the table's columns (and positions);
+    /// `keyed` will leave files out when the keys of a join are known.
     ///
     /// # Errors
     ///
@@ -77,6 +79,7 @@ impl FilesScan<'_> {
         projection: Option<&Vec<usize>>,
         limit: Option<usize>,
         summary: ScanSummary,
+        keyed: Option<Arc<KeyedScan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let source = self.source(
             session.config_options(),
@@ -85,7 +88,11 @@ impl FilesScan<'_> {
             projection,
             limit,
         )?;
-        Ok(Arc::new(DeltaScanExec::new(source, Arc::new(summary))))
+        Ok(Arc::new(DeltaScanExec::new(
+            source,
+            Arc::new(summary),
+            keyed,
+        )))
     }
 
     /// The bare source in at most `partitions` partitions, without a gate: for plans that nothing

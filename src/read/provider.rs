@@ -16,6 +16,7 @@ use super::collector::ReadCollector;
 use super::deletion_vector::hidden_rows;
 use super::features::check_readable;
 use super::files_scan::{FilesScan, ScanFile};
+use super::keys::{Asked, KeyedRead, KeyedScan};
 use super::positions::with_positions;
 use super::predicate::ReadPredicate;
 use super::prune::{PruneFile, Visible, kept};
@@ -35,6 +36,7 @@ pub struct DisjointTableProvider {
     handle: Arc<TableHandle>,
     pin: Option<Pin>,
     positions: bool,
+    keyed: Option<Arc<KeyedRead>>,
 }
 
 /// One version of a table and the place where its reads go.
@@ -60,6 +62,7 @@ impl DisjointTableProvider {
             handle,
             pin: None,
             positions: false,
+            keyed: None,
         })
     }
 
@@ -94,6 +97,25 @@ impl DisjointTableProvider {
             positions: true,
             ..self.clone()
         })
+    }
+
+    /// Whether file and position of every row come besides the table's columns.
+    pub(crate) fn yields_positions(&self) -> bool {
+        self.positions
+    }
+
+    /// This provider for a join whose other side says which keys are asked for.
+    #[must_use]
+    pub(crate) fn with_keys(&self, keyed: KeyedRead) -> Self {
+        Self {
+            keyed: Some(Arc::new(keyed)),
+            ..self.clone()
+        }
+    }
+
+    /// The join that says which keys are asked for, if there is one.
+    pub(crate) fn keyed(&self) -> Option<&KeyedRead> {
+        self.keyed.as_deref()
     }
 
     /// This provider pinned to one version.
@@ -191,7 +213,7 @@ impl TableProvider for DisjointTableProvider {
             .filter_map(|index| snapshot.files.get(*index))
             .map(|add| add.path.clone())
             .collect();
-        pin.collector.record(
+        let ticket = pin.collector.record_for_now(
             self.handle.location(),
             Read {
                 scope,
@@ -199,6 +221,22 @@ impl TableProvider for DisjointTableProvider {
                 files: Arc::new(files),
             },
         );
+        let keyed = self.keyed().and_then(|keyed| {
+            let state = keyed.state.as_ref()?;
+            let scan = Arc::new(KeyedScan::new(
+                keyed,
+                &Asked {
+                    location: self.handle.location(),
+                    snapshot,
+                    collector: &pin.collector,
+                    ticket,
+                    filters,
+                    files: &kept,
+                },
+            ));
+            state.await_keys(Arc::clone(&scan));
+            Some(scan)
+        });
 
         let hidden = hidden_rows(&self.handle, snapshot, kept.iter().copied()).await?;
         let scan = FilesScan {
@@ -210,7 +248,7 @@ impl TableProvider for DisjointTableProvider {
                 .collect(),
             positions: self.positions,
         };
-        Ok(scan.plan(session, projection, limit, summary)?)
+        Ok(scan.plan(session, projection, limit, summary, keyed)?)
     }
 
     async fn insert_into(

@@ -8,12 +8,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as DFResult, internal_err};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::filter_pushdown::{
@@ -25,8 +27,11 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, Statistics,
 };
 
+use datafusion::scalar::ScalarValue;
+
 use super::collector::ReadCollector;
 use super::gate::may_reach_parquet;
+use super::keys::KeyedScan;
 use super::positions::{FILE_COLUMN, ROW_COLUMN};
 use super::statistics::touches_float;
 
@@ -52,12 +57,19 @@ pub struct ScanSummary {
 pub struct DeltaScanExec {
     input: Arc<dyn ExecutionPlan>,
     summary: Arc<ScanSummary>,
+    keyed: Option<Arc<KeyedScan>>,
+    /// The input without the files that hold no key of the join.
+    with_keys: Mutex<Option<Arc<dyn ExecutionPlan>>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl DeltaScanExec {
     /// A gate around `input`, the Parquet source's operator.
-    pub fn new(input: Arc<dyn ExecutionPlan>, summary: Arc<ScanSummary>) -> Self {
+    pub(crate) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        summary: Arc<ScanSummary>,
+        keyed: Option<Arc<KeyedScan>>,
+    ) -> Self {
         let metrics = ExecutionPlanMetricsSet::new();
         for (name, files) in [
             ("files_total", summary.files_total),
@@ -72,6 +84,8 @@ impl DeltaScanExec {
         Self {
             input,
             summary,
+            keyed,
+            with_keys: Mutex::new(None),
             metrics,
         }
     }
@@ -82,8 +96,71 @@ impl DeltaScanExec {
     }
 
     fn around(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self::new(input, Arc::clone(&self.summary)))
+        Arc::new(Self::new(
+            input,
+            Arc::clone(&self.summary),
+            self.keyed.clone(),
+        ))
     }
+
+    /// What is read: all files, or those that may hold a key of the join.
+    fn chosen_input(&self) -> DFResult<Arc<dyn ExecutionPlan>> {
+        let Some(left) = self.keyed.as_ref().and_then(|keyed| keyed.files_left()) else {
+            return Ok(Arc::clone(&self.input));
+        };
+        let mut with_keys = self
+            .with_keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(chosen) = with_keys.as_ref() {
+            return Ok(Arc::clone(chosen));
+        }
+        let planned = self
+            .summary
+            .files_total
+            .saturating_sub(self.summary.files_pruned);
+        MetricBuilder::new(&self.metrics)
+            .global_counter("files_pruned_by_keys")
+            .add(planned.saturating_sub(left.len()));
+        let chosen = only_files(Arc::clone(&self.input), left)?;
+        *with_keys = Some(Arc::clone(&chosen));
+        Ok(chosen)
+    }
+}
+
+/// `plan`, which yields positions, reading `left` of its files. Partitions stay, though some may
+/// have no file any more.
+fn only_files(
+    plan: Arc<dyn ExecutionPlan>,
+    left: &HashSet<u32>,
+) -> DFResult<Arc<dyn ExecutionPlan>> {
+    plan.transform_down(|node| {
+        let config = node
+            .downcast_ref::<DataSourceExec>()
+            .and_then(|source| source.data_source().downcast_ref::<FileScanConfig>());
+        let Some(config) = config else {
+            return Ok(Transformed::no(node));
+        };
+        let mut config = config.clone();
+        config.file_groups = config
+            .file_groups
+            .iter()
+            .map(|group| {
+                let files = group.files().iter();
+                files
+                    .filter(|file| match file.partition_values.last() {
+                        Some(ScalarValue::UInt32(Some(index))) => left.contains(index),
+                        _ => true,
+                    })
+                    .cloned()
+                    .collect::<Vec<_>>()
+                    .into()
+            })
+            .collect();
+        let chosen: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
+        Ok(Transformed::yes(chosen))
+    })
+    .map(|transformed| transformed.data)
 }
 
 /// Columns a pushed predicate may name: neither a float, whose Parquet bounds leave NaN out and
@@ -108,10 +185,14 @@ impl DisplayAs for DeltaScanExec {
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => write!(
                 f,
-                "DeltaScanExec: table={}, version={}, read=[{}], files_total={}, files_pruned={}",
+                "DeltaScanExec: table={}, version={}, read=[{}{}], files_total={}, files_pruned={}",
                 summary.table,
                 summary.version,
                 summary.scope,
+                match &self.keyed {
+                    Some(keyed) => keyed.to_string(),
+                    None => String::new(),
+                },
                 summary.files_total,
                 summary.files_pruned
             ),
@@ -185,7 +266,7 @@ impl ExecutionPlan for DeltaScanExec {
         context: Arc<TaskContext>,
     ) -> DFResult<SendableRecordBatchStream> {
         self.summary.collector.start()?;
-        self.input.execute(partition, context)
+        self.chosen_input()?.execute(partition, context)
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -10,8 +10,8 @@ use datafusion::sql::parser::{
     CopyToSource, CopyToStatement, ResetStatement, Statement as DFStatement,
 };
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, Delete, FromTable, ObjectNamePart, Statement, TableFactor, Update, Visit,
-    Visitor,
+    AssignmentTarget, Delete, FromTable, Merge, MergeAction, ObjectName, ObjectNamePart, Statement,
+    TableFactor, Update, Visit, Visitor,
 };
 
 use super::transaction;
@@ -24,7 +24,8 @@ use crate::read::provider::DisjointTableProvider;
 /// This is `ctx.sql(text)` with these differences:
 ///
 /// - Statements are refused of which DataFusion's planner drops a part without a word: `SET` targets
-///   with a dot or named twice, the alias of a DELETE, and what may stand behind a table's name
+///   with a dot or named twice (a MERGE may say the table's name or alias in front), the alias of a
+///   DELETE, and what may stand behind a table's name
 ///   (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and the like).
 /// - `BEGIN` / `START TRANSACTION`, `COMMIT` / `END` and `ROLLBACK` are accepted and act at once.
 /// - `SET` targets without quotes fold to lower case, as all other names do.
@@ -152,6 +153,7 @@ fn check_sql(statement: &Statement) -> Result<()> {
     match statement {
         Statement::Update(update) => check_update(update)?,
         Statement::Delete(delete) => check_delete(delete)?,
+        Statement::Merge(merge) => check_merge(merge)?,
         Statement::Explain { statement, .. } | Statement::Prepare { statement, .. } => {
             check_sql(statement)?;
         }
@@ -299,6 +301,40 @@ fn check_update(update: &Update) -> Result<()> {
             if !seen.insert(column) {
                 return Err(Error::invalid(format!("SET names the column {name} twice")));
             }
+        }
+    }
+    Ok(())
+}
+
+/// DataFusion takes a longer name in front of a column for the table's if its last part is.
+fn check_merge(merge: &Merge) -> Result<()> {
+    let TableFactor::Table { name, alias, .. } = &merge.table else {
+        return Ok(());
+    };
+    let most = match alias {
+        Some(_) => 1,
+        None => name.0.len(),
+    };
+    for clause in &merge.clauses {
+        let columns: Vec<&ObjectName> = match &clause.action {
+            MergeAction::Update(update) => update
+                .assignments
+                .iter()
+                .filter_map(|assignment| match &assignment.target {
+                    AssignmentTarget::ColumnName(name) => Some(name),
+                    AssignmentTarget::Tuple(_) => None,
+                })
+                .collect(),
+            MergeAction::Insert(insert) => insert.columns.iter().collect(),
+            MergeAction::Delete { .. } => vec![],
+        };
+        if let Some(column) = columns.iter().find(|column| column.0.len() > most + 1) {
+            return Err(Error::invalid(format!(
+                "MERGE: {column} is no column of {}; say it without a name in front",
+                alias
+                    .as_ref()
+                    .map_or_else(|| name.to_string(), |alias| alias.name.to_string())
+            )));
         }
     }
     Ok(())

@@ -23,6 +23,22 @@ impl RowPositions {
     /// `Invalid` if a row comes twice: the statement would change it twice. `Internal` if the
     /// columns are not there.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self.add_counting_once(batch)? {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "the statement would change one row more than once; make its subqueries \
+                 return one row for each row of the table",
+            )),
+        }
+    }
+
+    /// Adds the rows that `batch` names, each once, and says which was the first that had come
+    /// before, by file and row.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if the columns are not there.
+    pub(super) fn add_counting_once(&mut self, batch: &RecordBatch) -> Result<Option<(u32, u64)>> {
         let missing = || Error::internal("the changed rows come without their positions");
         let files = batch
             .column_by_name(FILE_COLUMN)
@@ -35,16 +51,14 @@ impl RowPositions {
         if files.null_count() > 0 || rows.null_count() > 0 {
             return Err(missing());
         }
+        let mut repeated = None;
         for (file, row) in files.values().iter().zip(rows.values()) {
             let row = u64::try_from(*row).map_err(|_| missing())?;
             if !self.files.entry(*file).or_default().insert(row) {
-                return Err(Error::invalid(
-                    "the statement would change one row more than once; make its subqueries \
-                     return one row for each row of the table",
-                ));
+                repeated.get_or_insert((*file, row));
             }
         }
-        Ok(())
+        Ok(repeated)
     }
 
     /// How many rows are changed.

@@ -39,6 +39,12 @@ pub enum Change {
     Delete,
     /// All rows go; the input has none.
     Truncate,
+    /// Values, file, position and [action](super::merge::RowAction) of each row; rows without an
+    /// action are left alone.
+    Merge {
+        /// Whether a row that goes may come several times.
+        repeats: bool,
+    },
 }
 
 /// The table version that is changed.
@@ -48,6 +54,8 @@ pub struct RewriteTarget {
     pub handle: Arc<TableHandle>,
     /// The version that the input's positions refer to.
     pub snapshot: Arc<TableSnapshot>,
+    /// The table's columns, by index, that a row is called by in messages.
+    pub key_columns: Arc<[usize]>,
 }
 
 /// Writes data files and yields the actions of the change.
@@ -71,7 +79,7 @@ impl RewriteExec {
                 .output_ordering()
                 .cloned()
                 .map(OrderingRequirements::from),
-            Change::Update | Change::Delete | Change::Truncate => None,
+            Change::Update | Change::Delete | Change::Truncate | Change::Merge { .. } => None,
         };
         Self::ordered(input, change, target, order)
     }

@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::UInt32Type;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result as DFResult;
+use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use deltalake::kernel::{Action, Add, Remove};
 use futures::{StreamExt, TryStreamExt};
+use parquet::arrow::arrow_reader::RowSelection;
 use roaring::RoaringTreemap;
 
 use super::changes::RowPositions;
 use super::file_writer::FileWriters;
+use super::merge::{RowAction, rows_for};
 use super::rewrite::{Change, RewriteTarget};
 use crate::action_batch::StatementResult;
 use crate::clock::now_millis;
@@ -39,6 +43,9 @@ struct Metrics {
     files_rewritten: Count,
     files_removed: Count,
     files_added: Count,
+    rows_inserted: Count,
+    rows_updated: Count,
+    rows_deleted: Count,
 }
 
 impl Metrics {
@@ -51,6 +58,9 @@ impl Metrics {
             files_rewritten: counter("files_rewritten"),
             files_removed: counter("files_removed"),
             files_added: counter("files_added"),
+            rows_inserted: counter("rows_inserted"),
+            rows_updated: counter("rows_updated"),
+            rows_deleted: counter("rows_deleted"),
         }
     }
 }
@@ -59,7 +69,10 @@ impl Metrics {
 #[derive(Default)]
 struct Outcome {
     removed: Vec<Remove>,
+    /// New rows and rows with new values.
     rows_written: u64,
+    /// Those of `rows_written` that were there before.
+    rows_updated: u64,
     rows_gone: u64,
     rows_copied: u64,
 }
@@ -91,9 +104,13 @@ impl Rewriter {
         .with_clustering(&clustering_columns(&self.target.handle, snapshot).await?)?;
         match self.change(&mut writers, change, input).await {
             Ok(outcome) => {
-                self.metrics
-                    .rows_written
-                    .add(usize::try_from(outcome.rows_written).unwrap_or(usize::MAX));
+                for (metric, rows) in [
+                    (&self.metrics.rows_written, outcome.rows_written),
+                    (&self.metrics.rows_updated, outcome.rows_updated),
+                    (&self.metrics.rows_deleted, outcome.rows_gone),
+                ] {
+                    metric.add(usize::try_from(rows).unwrap_or(usize::MAX));
+                }
                 let added = writers.finish().await?;
                 self.metrics.files_added.add(added.len());
                 self.metrics.files_removed.add(outcome.removed.len());
@@ -128,9 +145,19 @@ impl Rewriter {
                 self.rewrite_files(writers, &positions, &mut outcome)
                     .await?;
                 match change {
-                    Change::Update => outcome.rows_written = positions.len(),
+                    Change::Update => {
+                        outcome.rows_written = positions.len();
+                        outcome.rows_updated = positions.len();
+                    }
                     _ => outcome.rows_gone = positions.len(),
                 }
+            }
+            Change::Merge { repeats } => {
+                let positions = self
+                    .merged_rows(writers, repeats, input, &mut outcome)
+                    .await?;
+                self.rewrite_files(writers, &positions, &mut outcome)
+                    .await?;
             }
         }
         Ok(outcome)
@@ -153,6 +180,82 @@ impl Rewriter {
             }
         }
         Ok(positions)
+    }
+
+    async fn merged_rows(
+        &self,
+        writers: &mut FileWriters,
+        repeats: bool,
+        mut input: SendableRecordBatchStream,
+        outcome: &mut Outcome,
+    ) -> DFResult<RowPositions> {
+        let mut positions = RowPositions::default();
+        while let Some(batch) = input.try_next().await? {
+            self.metrics.rows_matched.add(batch.num_rows());
+            if let Some(rows) = rows_for(&batch, RowAction::Delete)? {
+                if let Some(row) = positions.add_counting_once(&rows)?
+                    && !repeats
+                {
+                    return Err(self.changed_twice(row).await);
+                }
+            }
+            if let Some(rows) = rows_for(&batch, RowAction::Update)? {
+                if let Some(row) = positions.add_counting_once(&rows)? {
+                    return Err(self.changed_twice(row).await);
+                }
+                outcome.rows_updated += rows.num_rows() as u64;
+                for (file, rows) in by_file(&rows)? {
+                    writers.write(Some(file), &rows).await?;
+                }
+            }
+            if let Some(rows) = rows_for(&batch, RowAction::Insert)? {
+                outcome.rows_written += rows.num_rows() as u64;
+                self.metrics.rows_inserted.add(rows.num_rows());
+                writers.write(None, &table_columns(&rows)?).await?;
+            }
+        }
+        outcome.rows_written += outcome.rows_updated;
+        outcome.rows_gone = positions.len() - outcome.rows_updated;
+        Ok(positions)
+    }
+
+    async fn changed_twice(&self, (file, row): (u32, u64)) -> DataFusionError {
+        let described = match self.describe(file, row).await {
+            Ok(described) => described,
+            Err(error) => {
+                tracing::debug!(%error, "a row that is changed twice could not be read");
+                "a row".to_owned()
+            }
+        };
+        Error::invalid(format!(
+            "MERGE: more than one row of the source would change {described}; leave one of them in \
+             the source, for instance with GROUP BY or DISTINCT ON"
+        ))
+        .into()
+    }
+
+    /// The values that a row of the table is known by.
+    async fn describe(&self, file: u32, row: u64) -> DFResult<String> {
+        let add = self.file(file)?;
+        let total = rows_in(&self.target.handle, &add).await?;
+        let mut others = RoaringTreemap::from_iter(0..total);
+        others.remove(row);
+        let columns = match self.target.key_columns.as_ref() {
+            [] => (0..self.target.snapshot.schema.fields().len()).collect(),
+            keys => keys.to_vec(),
+        };
+        let mut rows = self.read_file(file, rows_that_stay(&others, total), Some(&columns))?;
+        let options = FormatOptions::default().with_null("NULL");
+        let mut described = Vec::new();
+        while let Some(batch) = rows.try_next().await? {
+            for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+                let values = ArrayFormatter::try_new(column.as_ref(), &options)?;
+                if batch.num_rows() > 0 {
+                    described.push(format!("{} = {}", field.name(), values.value(0)));
+                }
+            }
+        }
+        Ok(format!("the row where {}", described.join(", ")))
     }
 
     /// Removes every touched file; what stays of its rows goes into a new one.
@@ -211,23 +314,7 @@ impl Rewriter {
         gone: &RoaringTreemap,
         total: u64,
     ) -> DFResult<u64> {
-        let scan = FilesScan {
-            handle: &self.target.handle,
-            snapshot: &self.target.snapshot,
-            files: vec![ScanFile {
-                index: file as usize,
-                selection: Some(rows_that_stay(gone, total)),
-            }],
-            positions: false,
-        };
-        let source = scan.source(
-            self.context.session_config().options(),
-            &self.context.runtime_env(),
-            1,
-            None,
-            None,
-        )?;
-        let mut rows = source.execute(0, Arc::clone(&self.context))?;
+        let mut rows = self.read_file(file, rows_that_stay(gone, total), None)?;
         let mut copied = 0;
         while let Some(batch) = rows.try_next().await? {
             copied += batch.num_rows() as u64;
@@ -235,6 +322,31 @@ impl Rewriter {
             writers.write(Some(file), &batch).await?;
         }
         Ok(copied)
+    }
+
+    fn read_file(
+        &self,
+        file: u32,
+        selection: RowSelection,
+        columns: Option<&Vec<usize>>,
+    ) -> DFResult<SendableRecordBatchStream> {
+        let scan = FilesScan {
+            handle: &self.target.handle,
+            snapshot: &self.target.snapshot,
+            files: vec![ScanFile {
+                index: file as usize,
+                selection: Some(selection),
+            }],
+            positions: false,
+        };
+        let source = scan.source(
+            self.context.session_config().options(),
+            &self.context.runtime_env(),
+            1,
+            columns,
+            None,
+        )?;
+        source.execute(0, Arc::clone(&self.context))
     }
 
     fn remove_all(&self, outcome: &mut Outcome) {
@@ -296,18 +408,11 @@ async fn new_rows(
 /// Runs of rows of one file, without the position columns.
 fn by_file(batch: &RecordBatch) -> Result<Vec<(u32, RecordBatch)>> {
     let missing = || Error::internal("the changed rows come without their files");
-    let column = batch
-        .schema()
-        .index_of(FILE_COLUMN)
-        .map_err(|_| missing())?;
     let files = batch
-        .column(column)
-        .as_primitive_opt::<UInt32Type>()
+        .column_by_name(FILE_COLUMN)
+        .and_then(|column| column.as_primitive_opt::<UInt32Type>())
         .ok_or_else(missing)?;
-    let table_columns: Vec<usize> = (0..column).collect();
-    let rows = batch
-        .project(&table_columns)
-        .map_err(|e| Error::internal("new values").with_source(e))?;
+    let rows = table_columns(batch)?;
     let mut runs = Vec::new();
     let mut start = 0;
     for chunk in files.values().chunk_by(|a, b| a == b) {
@@ -317,6 +422,18 @@ fn by_file(batch: &RecordBatch) -> Result<Vec<(u32, RecordBatch)>> {
         start += chunk.len();
     }
     Ok(runs)
+}
+
+/// The columns before the positions: those of the table.
+fn table_columns(batch: &RecordBatch) -> Result<RecordBatch> {
+    let positions = batch
+        .schema()
+        .index_of(FILE_COLUMN)
+        .map_err(|_| Error::internal("the changed rows come without their files"))?;
+    let columns: Vec<usize> = (0..positions).collect();
+    batch
+        .project(&columns)
+        .map_err(|e| Error::internal("new values").with_source(e))
 }
 
 fn remove(add: &Add) -> Remove {
@@ -353,6 +470,22 @@ fn result(change: Change, added: Vec<Add>, outcome: Outcome) -> Result<Statement
             metrics.push(("numDeletedRows".to_owned(), outcome.rows_gone));
             metrics.push(("numCopiedRows".to_owned(), outcome.rows_copied));
             outcome.rows_gone
+        }
+        Change::Merge { .. } => {
+            let inserted = outcome.rows_written - outcome.rows_updated;
+            metrics.extend(
+                [
+                    ("numTargetRowsInserted", inserted),
+                    ("numTargetRowsUpdated", outcome.rows_updated),
+                    ("numTargetRowsDeleted", outcome.rows_gone),
+                    ("numTargetRowsCopied", outcome.rows_copied),
+                    ("numTargetFilesAdded", added.len() as u64),
+                    ("numTargetFilesRemoved", outcome.removed.len() as u64),
+                    ("numOutputRows", outcome.rows_written + outcome.rows_copied),
+                ]
+                .map(|(name, value)| (name.to_owned(), value)),
+            );
+            outcome.rows_written + outcome.rows_gone
         }
     };
     let actions = outcome

@@ -1,0 +1,176 @@
+//! Which clause applies to a row of the join, and what it makes of the row.
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{Column, JoinType};
+use datafusion::logical_expr::dml::{MergeIntoAction, MergeIntoClause, MergeIntoClauseKind};
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit,
+};
+use datafusion::scalar::ScalarValue;
+
+use super::{CLAUSE_COLUMN, SOURCE_COLUMN, marker};
+use crate::error::{Error, Result};
+use crate::plan::target::planned;
+use crate::read::positions::{FILE_COLUMN, ROW_COLUMN, file_field, row_field};
+use crate::write::merge::{ACTION_COLUMN, RowAction};
+
+/// `joined` with the number of the clause that applies to each row, NULL where none does.
+pub(super) fn clause_numbers(
+    joined: LogicalPlan,
+    clauses: &[MergeIntoClause],
+    join_type: JoinType,
+) -> Result<LogicalPlan> {
+    let of_kind = |kind: MergeIntoClauseKind| -> Result<Expr> {
+        let mut branches = Vec::new();
+        let mut otherwise = null(&DataType::Int32)?;
+        for (number, clause) in numbered(clauses)? {
+            if clause.kind.canonical() != kind {
+                continue;
+            }
+            match &clause.predicate {
+                Some(predicate) => branches.push((predicate.clone(), lit(number))),
+                None => {
+                    // What stands behind a clause without a condition never applies.
+                    otherwise = lit(number);
+                    break;
+                }
+            }
+        }
+        Ok(case(branches, otherwise))
+    };
+    let number = match join_type {
+        JoinType::Inner => of_kind(MergeIntoClauseKind::Matched)?,
+        JoinType::LeftAnti => of_kind(MergeIntoClauseKind::NotMatchedByTarget)?,
+        _ => case(
+            vec![
+                (
+                    marker(FILE_COLUMN).is_null(),
+                    of_kind(MergeIntoClauseKind::NotMatchedByTarget)?,
+                ),
+                (
+                    marker(SOURCE_COLUMN).is_null(),
+                    of_kind(MergeIntoClauseKind::NotMatchedBySource)?,
+                ),
+            ],
+            of_kind(MergeIntoClauseKind::Matched)?,
+        ),
+    };
+    let mut columns: Vec<Expr> = joined
+        .schema()
+        .columns()
+        .into_iter()
+        .map(Expr::Column)
+        .collect();
+    columns.push(number.alias(CLAUSE_COLUMN));
+    planned(
+        LogicalPlanBuilder::from(joined)
+            .project(columns)
+            .and_then(LogicalPlanBuilder::build),
+    )
+}
+
+/// The table's columns with their new values, then file, row and action.
+pub(super) fn new_values(
+    numbered_rows: LogicalPlan,
+    dml: &DmlStatement,
+    clauses: &[MergeIntoClause],
+    schema: &SchemaRef,
+    join_type: JoinType,
+) -> Result<LogicalPlan> {
+    let applies = |number: i32| marker(CLAUSE_COLUMN).eq(lit(number));
+    let mut columns = Vec::with_capacity(schema.fields().len() + 3);
+    for (index, field) in schema.fields().iter().enumerate() {
+        let mut branches = Vec::new();
+        for (number, clause) in numbered(clauses)? {
+            let value = match &clause.action {
+                MergeIntoAction::Update(assignments) => assignments
+                    .iter()
+                    .find(|(name, _)| name == field.name())
+                    .map_or_else(
+                        || Expr::Column(Column::new(Some(dml.table_name.clone()), field.name())),
+                        |(_, value)| value.clone(),
+                    ),
+                MergeIntoAction::Insert { columns, values } => {
+                    inserted(dml, columns, values, index, field.name())
+                        .map_or_else(|| null(field.data_type()), Ok)?
+                }
+                MergeIntoAction::Delete => continue,
+            };
+            let value = planned(value.cast_to(field.data_type(), numbered_rows.schema()))?;
+            branches.push((applies(number), value));
+        }
+        columns.push(case(branches, null(field.data_type())?).alias(field.name()));
+    }
+    for (name, field) in [(FILE_COLUMN, file_field()), (ROW_COLUMN, row_field())] {
+        columns.push(match join_type {
+            JoinType::LeftAnti => null(field.data_type())?.alias(name),
+            _ => marker(name),
+        });
+    }
+    let mut actions = Vec::new();
+    for (number, clause) in numbered(clauses)? {
+        let action = match &clause.action {
+            MergeIntoAction::Update(_) => RowAction::Update,
+            MergeIntoAction::Delete => RowAction::Delete,
+            MergeIntoAction::Insert { .. } => RowAction::Insert,
+        };
+        actions.push((applies(number), lit(action.code())));
+    }
+    columns.push(case(actions, null(&DataType::Int8)?).alias(ACTION_COLUMN));
+    planned(
+        LogicalPlanBuilder::from(numbered_rows)
+            .project(columns)
+            .and_then(LogicalPlanBuilder::build),
+    )
+}
+
+/// What an INSERT clause gives to the column; nothing where it does not name it.
+fn inserted(
+    dml: &DmlStatement,
+    columns: &[String],
+    values: &[Expr],
+    index: usize,
+    name: &str,
+) -> Option<Expr> {
+    let place = if columns.is_empty() {
+        Some(index)
+    } else {
+        columns.iter().position(|column| column == name)
+    };
+    match place {
+        Some(place) => values.get(place).cloned(),
+        None => dml.target.get_column_default(name).cloned(),
+    }
+}
+
+fn numbered(clauses: &[MergeIntoClause]) -> Result<Vec<(i32, &MergeIntoClause)>> {
+    clauses
+        .iter()
+        .enumerate()
+        .map(|(number, clause)| {
+            i32::try_from(number)
+                .map(|number| (number, clause))
+                .map_err(|_| Error::unsupported("MERGE with more than 2^31 clauses"))
+        })
+        .collect()
+}
+
+fn null(data_type: &DataType) -> Result<Expr> {
+    planned(ScalarValue::try_from(data_type)).map(|value| Expr::Literal(value, None))
+}
+
+/// The value of the first branch whose condition is true.
+fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
+    if branches.is_empty() {
+        return otherwise;
+    }
+    Expr::Case(Case {
+        expr: None,
+        when_then_expr: branches
+            .into_iter()
+            .map(|(when, then)| (Box::new(when), Box::new(then)))
+            .collect(),
+        else_expr: Some(Box::new(otherwise)),
+    })
+}

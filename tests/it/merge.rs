@@ -1,0 +1,7 @@
+//! MERGE INTO.
+
+mod concurrent;
+mod field;
+mod model;
+mod random;
+mod semantics;
