@@ -1,4 +1,5 @@
 mod field_reports;
+mod negation;
 mod single_values;
 mod skip_law;
 mod struct_fields;
@@ -475,6 +476,17 @@ fn zeros_and_infinities() {
             expected,
             "{min} {max} {sql}"
         );
+    }
+}
+
+#[test]
+fn the_cast_of_a_zero_has_both_signs() {
+    let add = file(r#"{"minValues":{"id":0},"maxValues":{"id":0}}"#);
+    for (value, expected) in [(0.0, false), (-0.0, false), (1.0, true)] {
+        let filter = cast(col("id"), DataType::Float64).eq(lit(value));
+        let predicate = ReadPredicate::new(std::slice::from_ref(&filter), &ids());
+        let decision = prune(&predicate, &[unknown_writer(&add)], Visible::Statistics).remove(0);
+        assert_eq!(decision.is_skip(), expected, "{filter}: {decision:?}");
     }
 }
 

@@ -31,8 +31,8 @@ use crate::read::statistics::{EXACT_STATISTICS_TAG, NAN_FREE_TAG};
 use crate::read::test_support::{tagged, with_deletions};
 
 const CASES: usize = 20_000;
-const FILES: usize = 24;
-const PREDICATES: usize = 24;
+const FILES: usize = 16;
+const PREDICATES: usize = 10;
 
 /// The least share of the files that can be ruled out which are.
 const SHARE: f64 = 0.95;
@@ -115,17 +115,21 @@ fn round(state: &SessionState, seed: u64, tally: &mut Tally) {
         let predicate = ReadPredicate::new(&filters, &table.statistics);
         let decisions = prune(&predicate, &candidates, Visible::Statistics);
         let by_partition = prune(&predicate, &candidates, Visible::PartitionValues);
-        for (file, (decision, partition)) in decisions.iter().zip(&by_partition).enumerate() {
-            let matches: Vec<usize> = (0..owner.len())
-                .filter(|row| owner[*row] == file && passes[*row])
-                .collect();
-            for decision in [decision, partition] {
+        // Planning takes NOT, short lists and much else apart; the law holds without it as well.
+        let plain = ReadPredicate::new(std::slice::from_ref(&coerced), &table.statistics);
+        let unplanned = prune(&plain, &candidates, Visible::Statistics);
+        for (file, decision) in decisions.iter().enumerate() {
+            let holds = |decision: &Decision, predicate: &ReadPredicate, passes: &[bool]| {
+                let matches = (0..owner.len()).any(|row| owner[row] == file && passes[row]);
                 assert!(
-                    !decision.is_skip() || matches.is_empty(),
+                    !decision.is_skip() || !matches,
                     "SKIP_LAW_SEED={seed} runs this round alone\nwritten: {coerced}\n{}",
-                    report(&predicate, &files[file], &rows[file], decision),
+                    report(predicate, &files[file], &rows[file], decision),
                 );
-            }
+            };
+            holds(decision, &predicate, &passes);
+            holds(&by_partition[file], &predicate, &passes);
+            holds(&unplanned[file], &plain, &written);
             tally.cases += 1;
             tally.skipped += usize::from(decision.is_skip());
             if files[file].judge.disproves(&pred) {

@@ -164,7 +164,7 @@ impl Rows {
                 let width = [1, 1, 2, 3, 5, pool.len()][random.random_range(0..6)];
                 let part = &pool[from..(from + width).min(pool.len())];
                 let nulls = [0.0, 0.0, 0.3, 1.0][random.random_range(0..4)];
-                (0..count)
+                let mut column: Vec<ScalarValue> = (0..count)
                     .map(|_| {
                         if random.random_bool(nulls) {
                             null(&leaf.data_type)
@@ -174,7 +174,18 @@ impl Rows {
                             part[random.random_range(0..part.len())].clone()
                         }
                     })
-                    .collect()
+                    .collect();
+                // The ends of a float's values are NaN, which bounds may leave out.
+                let float = matches!(leaf.data_type, DataType::Float32 | DataType::Float64);
+                if float && count > 0 && random.random_bool(0.3) {
+                    let nan = if random.random_bool(0.7) {
+                        pool.last()
+                    } else {
+                        pool.first()
+                    };
+                    column[random.random_range(0..count)] = nan.expect("values").clone();
+                }
+                column
             })
             .collect();
         let all = (0..count)
