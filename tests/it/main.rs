@@ -24,8 +24,6 @@ mod explain;
 mod features;
 mod field_reports;
 mod golden;
-mod golden;
-mod history_law;
 mod history_law;
 mod hostile_logs;
 mod insert;
