@@ -39,6 +39,9 @@ pub struct DeltaOptions {
     /// are looked for; if there are more, all that lies between the least and the greatest counts.
     /// At least 1.
     pub key_set_limit: usize,
+    /// How often a whole statement is planned and run again, on the then newest version, after a
+    /// real conflict. 0, the default, leaves that to the caller, as a transaction always does.
+    pub statement_reruns: usize,
 }
 
 impl DeltaOptions {
@@ -66,11 +69,12 @@ impl DeltaOptions {
             MAX_COMMIT_ATTEMPTS => self.max_commit_attempts = parse_count(key, value)?,
             WINNER_READ_CONCURRENCY => self.winner_read_concurrency = parse_count(key, value)?,
             KEY_SET_LIMIT => self.key_set_limit = parse_count(key, value)?,
+            STATEMENT_RERUNS => self.statement_reruns = parse(key, value)?,
             _ => {
                 return Err(Error::invalid(format!(
                     "there is no option delta.{key}; the options are delta.{CONFLICT_DATA_SKIPPING}, \
-                     delta.{MAX_COMMIT_ATTEMPTS}, delta.{WINNER_READ_CONCURRENCY} and \
-                     delta.{KEY_SET_LIMIT}"
+                     delta.{MAX_COMMIT_ATTEMPTS}, delta.{WINNER_READ_CONCURRENCY}, \
+                     delta.{KEY_SET_LIMIT} and delta.{STATEMENT_RERUNS}"
                 )));
             }
         }
@@ -85,6 +89,7 @@ impl Default for DeltaOptions {
             max_commit_attempts: 20,
             winner_read_concurrency: 8,
             key_set_limit: 10_000,
+            statement_reruns: 0,
         }
     }
 }
@@ -132,6 +137,11 @@ impl ExtensionOptions for DeltaOptions {
                 &self.key_set_limit,
                 "How many different keys of the other side of a join are told apart",
             ),
+            entry(
+                STATEMENT_RERUNS,
+                &self.statement_reruns,
+                "How often a statement is planned and run again after a conflict",
+            ),
         ]
     }
 }
@@ -140,15 +150,16 @@ const CONFLICT_DATA_SKIPPING: &str = "conflict_data_skipping";
 const MAX_COMMIT_ATTEMPTS: &str = "max_commit_attempts";
 const WINNER_READ_CONCURRENCY: &str = "winner_read_concurrency";
 const KEY_SET_LIMIT: &str = "key_set_limit";
+const STATEMENT_RERUNS: &str = "statement_reruns";
 
 fn parse<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.trim().to_ascii_lowercase().parse().map_err(|_| {
         Error::invalid(format!(
             "delta.{key} cannot be `{value}`; it takes {}",
-            if key == CONFLICT_DATA_SKIPPING {
-                "true or false"
-            } else {
-                "a whole number from 1 on"
+            match key {
+                CONFLICT_DATA_SKIPPING => "true or false",
+                STATEMENT_RERUNS => "a whole number from 0 on",
+                _ => "a whole number from 1 on",
             }
         ))
     })
@@ -189,6 +200,7 @@ mod tests {
             "SET delta.max_commit_attempts = 3",
             "SET delta.winner_read_concurrency = 2",
             "SET delta.key_set_limit = 7",
+            "SET delta.statement_reruns = 4",
         ] {
             context.sql(statement).await.expect(statement);
         }
@@ -200,6 +212,7 @@ mod tests {
                 max_commit_attempts: 3,
                 winner_read_concurrency: 2,
                 key_set_limit: 7,
+                statement_reruns: 4,
             }
         );
         let shown = context
@@ -219,6 +232,7 @@ mod tests {
             ("delta.max_commit_attempts", "-1", "a whole number"),
             ("delta.winner_read_concurrency", "0", "must be at least 1"),
             ("delta.conflict_data_skipping", "2", "true or false"),
+            ("delta.statement_reruns", "-1", "from 0 on"),
             ("delta.nonsense", "1", "there is no option delta.nonsense"),
         ] {
             let mut config = ConfigOptions::default();

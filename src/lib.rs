@@ -91,9 +91,9 @@
 //!
 //! # What it does not do
 //!
-//! Transactions of several statements, deletion vectors, column mapping, constraints and
-//! generated columns, and the change data feed are refused by name. Guarantees are for one table:
-//! the logs of other tables that a statement reads are not checked.
+//! Deletion vectors, column mapping, constraints and
+//! generated columns, and the change data feed are refused by name. A transaction changes one table.
+//! Guarantees are for one table: the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
 mod clock;
@@ -113,3 +113,8 @@ pub use session::{register, session, sql};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So do those of the description of isolation.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/isolation.md")]
+struct Isolation;

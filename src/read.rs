@@ -1,5 +1,6 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod clustering;
 pub mod collector;
 pub mod deletion_vector;
 pub mod features;

@@ -1,6 +1,7 @@
 //! Sessions: DataFusion with this crate's rule, planner, table factory and options; and `sql`, the
 //! entry point for statements.
 
+pub mod clustering;
 pub mod create;
 mod factory;
 mod statement;

@@ -213,8 +213,9 @@ async fn commit(
             parameters: parameters(&target, &reads),
             metrics: result.metrics.into_iter().collect(),
         };
-        let done = match open_transaction(&target)? {
-            Some(transaction) => {
+        let done = match open_transaction(&target) {
+            Err(error) => Err(error),
+            Ok(Some(transaction)) => {
                 let change = StatementChange {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,
@@ -223,7 +224,7 @@ async fn commit(
                 };
                 transaction.take_over(target.handle.location(), change)
             }
-            None => {
+            Ok(None) => {
                 let transaction = OptimisticTransaction {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,

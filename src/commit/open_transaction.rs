@@ -26,10 +26,11 @@
 mod finish;
 mod table;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::datatypes::SchemaRef;
+use url::Url;
 
 use self::table::OpenTable;
 pub use self::table::PinnedTable;
@@ -38,7 +39,7 @@ use super::session_transactions::ended;
 use super::transaction::Operation;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::read_set::{Read, ReadScope, ReadSet};
+use crate::read::read_set::ReadSet;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
@@ -66,6 +67,19 @@ struct State {
     /// The one table that may be changed from now on.
     changed: Option<String>,
     statements: Vec<StatementReads>,
+    /// Sources of all statements that may be one of the targets under another guise.
+    foreign: Vec<ForeignSource>,
+    /// Locations of the tables that statements were planned to change.
+    targets: BTreeSet<String>,
+}
+
+/// A source of rows that is no table of this crate.
+#[derive(Debug, Clone)]
+pub enum ForeignSource {
+    /// Files in these places.
+    Files(Vec<Url>),
+    /// Anything.
+    Unknown,
 }
 
 /// A statement of a transaction and its reads.
@@ -147,6 +161,26 @@ impl OpenTransaction {
         self.state().statements.push(statement);
     }
 
+    /// Adds what a statement reads past this crate's scans and what it changes; the answer is all
+    /// of both so far.
+    pub fn add_sources(
+        &self,
+        foreign: Vec<ForeignSource>,
+        targets: Vec<String>,
+    ) -> (Vec<ForeignSource>, BTreeSet<String>) {
+        let mut state = self.state();
+        state.foreign.extend(foreign);
+        state.targets.extend(targets);
+        (state.foreign.clone(), state.targets.clone())
+    }
+
+    /// Counts all rows of the table at `location` as read.
+    pub fn read_all(&self, location: &str) {
+        if let Some(table) = self.state().tables.get_mut(location) {
+            table.reads_all = true;
+        }
+    }
+
     /// Takes over what a statement did to the table at `location`.
     ///
     /// # Errors
@@ -171,9 +205,9 @@ impl OpenTransaction {
             ));
         }
         check_actions(table, &change)?;
-        let guard = guard(table, &change);
+        let unaccounted = is_unaccounted(&change);
         table.apply(change.actions)?;
-        table.guards.extend(guard);
+        table.reads_all |= unaccounted;
         table.operations.push(change.operation);
         state.changed = Some(location.to_owned());
         Ok(())
@@ -238,16 +272,7 @@ fn check_actions(table: &OpenTable, change: &StatementChange) -> Result<()> {
 }
 
 /// The last guard, for each statement by itself: files change, but no read accounts for it.
-fn guard(table: &OpenTable, change: &StatementChange) -> Option<Read> {
+fn is_unaccounted(change: &StatementChange) -> bool {
     let only_adds = change.actions.removes.is_empty();
-    if change.reads.reads_rows() || (only_adds && !change.reads.is_unrecorded()) {
-        return None;
-    }
-    let base = &table.pinned.base;
-    let files: HashSet<String> = base.files.iter().map(|add| add.path.clone()).collect();
-    Some(Read {
-        scope: ReadScope::WholeTable,
-        version: base.version,
-        files: Arc::new(files),
-    })
+    !change.reads.reads_rows() && (!only_adds || change.reads.is_unrecorded())
 }

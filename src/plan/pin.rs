@@ -20,10 +20,9 @@ use super::node::{DeltaDml, DmlKind};
 use super::rule::delta_provider;
 use super::semi_join::with_keys_first;
 use super::sources::{InputReads, reads_of_input};
-use crate::commit::open_transaction::{OpenTransaction, PinnedTable, StatementReads};
-use crate::commit::session_transactions::{SessionScope, StatementText};
+use super::transaction::Membership;
+use crate::commit::open_transaction::PinnedTable;
 use crate::error::{Error, Result};
-use crate::read::collector::ReadCollector;
 use crate::read::features::{check_append_only, check_readable, check_writable};
 use crate::read::keys::{KeyedRead, SourceKeys};
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN};
@@ -41,20 +40,7 @@ use crate::write::merge::ACTION_COLUMN;
 /// `Unavailable` if a table cannot be loaded or its columns are not those of the plan,
 /// `Unsupported` for a table that cannot be read or changed, and for what a transaction cannot do.
 pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalPlan> {
-    let scope = SessionScope::of(session.config(), session.session_id());
-    let transaction = scope.as_ref().and_then(SessionScope::current);
-    pin_in(plan, session, scope.as_ref(), transaction.as_ref()).await
-}
-
-async fn pin_in(
-    plan: &LogicalPlan,
-    session: &dyn Session,
-    scope: Option<&SessionScope>,
-    transaction: Option<&Arc<OpenTransaction>>,
-) -> DFResult<LogicalPlan> {
-    if transaction.is_some() {
-        check_in_transaction(plan)?;
-    }
+    let membership = Membership::of(plan, session)?;
     let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
     let mut rewritten = HashSet::new();
     plan.apply_with_subqueries(|node| {
@@ -76,20 +62,13 @@ async fn pin_in(
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if handles.is_empty() {
-        return Ok(plan.clone());
-    }
-
-    let collector = match scope {
-        Some(scope) => ReadCollector::permitted(Arc::new(scope.ticket(transaction))),
-        None => ReadCollector::shared(),
-    };
+    let collector = membership.collector();
     let mut pins = BTreeMap::new();
     for (location, handle) in handles {
         let PinnedTable {
             base,
             view: snapshot,
-        } = table_of(&handle, plan, transaction).await?;
+        } = membership.table(&handle).await?;
         if snapshot.schema.fields() != handle.shown_schema().fields() {
             return Err(handle.columns_changed(&snapshot).into());
         }
@@ -124,9 +103,7 @@ async fn pin_in(
             },
             LogicalPlan::Extension(extension) => {
                 if let Some(dml) = delta_dml(&extension) {
-                    if let Some(transaction) = transaction {
-                        transaction.check_change(dml.target().handle().location())?;
-                    }
+                    membership.check_change(dml)?;
                     return Ok(Transformed::yes(pin_dml(dml, &pins)?));
                 }
                 let Some(source) = key_source(&extension) else {
@@ -140,51 +117,8 @@ async fn pin_in(
             other => Ok(Transformed::no(other)),
         })?
         .data;
-    if let Some(transaction) = transaction {
-        transaction.add_statement(StatementReads {
-            text: session
-                .config()
-                .get_extension::<StatementText>()
-                .map(|text| Arc::clone(text.text())),
-            collector,
-        });
-    }
+    membership.take_up(plan, &collector)?;
     Ok(pinned)
-}
-
-/// What `plan` sees of the table of `handle`. EXPLAIN leaves no trace in a transaction.
-async fn table_of(
-    handle: &Arc<TableHandle>,
-    plan: &LogicalPlan,
-    transaction: Option<&Arc<OpenTransaction>>,
-) -> Result<PinnedTable> {
-    if let Some(transaction) = transaction {
-        if !matches!(plan, LogicalPlan::Explain(_)) {
-            return transaction.pin(handle).await;
-        }
-        if let Some(pinned) = transaction.pinned(handle.location()) {
-            return Ok(pinned);
-        }
-    }
-    let newest = handle.newest().await?;
-    Ok(PinnedTable {
-        base: Arc::clone(&newest),
-        view: newest,
-    })
-}
-
-/// Refuses what a rollback could not undo.
-fn check_in_transaction(plan: &LogicalPlan) -> DFResult<()> {
-    plan.apply(|node| match node {
-        LogicalPlan::Dml(dml) => Err(Error::unsupported(format!(
-            "{} is not a Delta table of this session, and its changes could not be rolled back; \
-             change it outside of the transaction",
-            dml.table_name
-        ))
-        .into()),
-        _ => Ok(TreeNodeRecursion::Continue),
-    })?;
-    Ok(())
 }
 
 /// Whether `plan` changes a Delta table anywhere.
@@ -289,23 +223,15 @@ fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
         (DmlKind::Insert, InputReads::Target)
         | (DmlKind::Update | DmlKind::Delete | DmlKind::Merge(_), _) => return,
     };
-    let files: HashSet<String> = match scope {
-        ReadScope::Nothing => HashSet::new(),
-        _ => pin
-            .snapshot
-            .files
-            .iter()
-            .map(|add| add.path.clone())
-            .collect(),
-    };
-    pin.collector.record(
-        location,
-        Read {
+    let read = match scope {
+        ReadScope::WholeTable => Read::whole_table(&pin.snapshot),
+        scope => Read {
             scope,
             version: pin.snapshot.version,
-            files: Arc::new(files),
+            files: Arc::default(),
         },
-    );
+    };
+    pin.collector.record(location, read);
 }
 
 fn removes_files(kind: DmlKind) -> bool {

@@ -15,6 +15,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::key_source::{KeySource, key_source};
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
+use super::rerun::RerunExec;
 use crate::commit::exec::{CommitExec, CommitTarget};
 use crate::error::{Error, Result};
 use crate::read::keys::{KeysFirstExec, SourceBufferExec};
@@ -71,7 +72,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         node: &dyn UserDefinedLogicalNode,
         _logical_inputs: &[&LogicalPlan],
         physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
+        session: &dyn Session,
         _planning_ctx: &PhysicalPlanningContext,
     ) -> DFResult<Option<Arc<dyn ExecutionPlan>>> {
         let [input] = physical_inputs else {
@@ -119,7 +120,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 parameters: operation_parameters(dml),
             },
         );
-        Ok(Some(Arc::new(commit)))
+        Ok(Some(RerunExec::around(Arc::new(commit), dml, session)))
     }
 }
 

@@ -13,6 +13,8 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use url::Url;
 
 use super::key_source::key_source;
+use super::pin::delta_dml;
+use crate::commit::open_transaction::ForeignSource;
 use crate::read::provider::DisjointTableProvider;
 use crate::read::table::{TableHandle, canonical_location};
 
@@ -69,22 +71,67 @@ fn reads_of_source(source: &Arc<dyn TableSource>, target: &TableHandle) -> Input
             InputReads::Unknown
         };
     }
+    match foreign_source(source) {
+        Some(foreign) if may_be(&foreign, target.location()) => InputReads::Unknown,
+        _ => InputReads::OtherTables,
+    }
+}
+
+/// The sources of `plan`, subqueries included, that are neither a table of this crate nor known to
+/// be no Delta table at all.
+pub(super) fn foreign_sources(plan: &LogicalPlan) -> Vec<ForeignSource> {
+    let mut found = Vec::new();
+    let walked = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::TableScan(scan) => found.extend(foreign_source(&scan.source)),
+            LogicalPlan::Extension(extension)
+                if delta_dml(extension).is_none() && key_source(extension).is_none() =>
+            {
+                found.push(ForeignSource::Unknown);
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    if walked.is_err() {
+        found.push(ForeignSource::Unknown);
+    }
+    found
+}
+
+fn foreign_source(source: &Arc<dyn TableSource>) -> Option<ForeignSource> {
+    let Ok(provider) = source_as_provider(source) else {
+        return Some(ForeignSource::Unknown);
+    };
+    let provider: &dyn TableProvider = provider.as_ref();
     // What a recursive query refers to itself by holds rows of the sources below it.
-    if provider.is::<MemTable>()
+    if provider.is::<DisjointTableProvider>()
+        || provider.is::<MemTable>()
         || provider.is::<GenerateSeriesTable>()
         || provider.is::<CteWorkTable>()
     {
-        return InputReads::OtherTables;
+        return None;
     }
-    if let Some(listing) = provider.downcast_ref::<ListingTable>()
-        && listing
-            .table_paths()
-            .iter()
-            .all(|path| is_elsewhere(path.get_url(), target.location()))
-    {
-        return InputReads::OtherTables;
+    Some(match provider.downcast_ref::<ListingTable>() {
+        Some(listing) => ForeignSource::Files(
+            listing
+                .table_paths()
+                .iter()
+                .map(|path| path.get_url().clone())
+                .collect(),
+        ),
+        None => ForeignSource::Unknown,
+    })
+}
+
+/// Whether `source` may show rows of the table at `location`.
+pub(super) fn may_be(source: &ForeignSource, location: &str) -> bool {
+    match source {
+        ForeignSource::Files(folders) => {
+            !folders.iter().all(|folder| is_elsewhere(folder, location))
+        }
+        ForeignSource::Unknown => true,
     }
-    InputReads::Unknown
 }
 
 /// Whether the files below `folder` are surely none of the table at `location`.

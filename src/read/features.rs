@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::clustering::{CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, LIQUID_FEATURE};
 use super::snapshot::{TableMetadata, TableProtocol};
 use crate::error::{Error, Result};
 
@@ -160,11 +161,17 @@ const READABLE_FEATURES: &[&str] = &[
 ];
 
 /// `deletionVectors`: vectors are honoured and removed with their files, and none are written.
+///
+/// Domains that are not understood are kept by not being mentioned.
 const WRITABLE_FEATURES: &[&str] = &[
     "appendOnly",
     "timestampNtz",
     "timestampWithoutTimezone",
     "deletionVectors",
+    "v2Checkpoint",
+    CLUSTERING_FEATURE,
+    LIQUID_FEATURE,
+    DOMAIN_METADATA_FEATURE,
 ];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.

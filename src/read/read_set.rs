@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::predicate::ReadPredicate;
+use super::snapshot::TableSnapshot;
 
 /// How much of the table a read looked at.
 ///
@@ -38,6 +39,17 @@ pub struct Read {
     pub version: u64,
     /// Canonical paths of the files that static pruning kept, that is, of the files read.
     pub files: Arc<HashSet<String>>,
+}
+
+impl Read {
+    /// A read of all rows of `snapshot`.
+    pub fn whole_table(snapshot: &TableSnapshot) -> Self {
+        Self {
+            scope: ReadScope::WholeTable,
+            version: snapshot.version,
+            files: Arc::new(snapshot.files.iter().map(|add| add.path.clone()).collect()),
+        }
+    }
 }
 
 /// All reads of one transaction, ORed: a winner's file is out of the way only if every read rules

@@ -8,10 +8,14 @@ use deltalake::logstore::LogStoreRef;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::clustering::resolve_clustering_columns;
 use super::types::{check_partition_columns, has_timestamp_ntz, schema_json};
 use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::clustering::{
+    CLUSTERING_DOMAIN, CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, configuration,
+};
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
 
 /// A table to be created.
@@ -25,6 +29,8 @@ pub struct NewTable<'a> {
     /// Table properties in Delta's spelling; see
     /// [`table_options`](super::table_options::table_options).
     pub properties: &'a BTreeMap<String, String>,
+    /// Columns to cluster by, as paths of one name a level; none for a table that is not clustered.
+    pub clustering_columns: &'a [Vec<String>],
 }
 
 /// Writes version 0 of the table that lives in `log_store`.
@@ -48,6 +54,7 @@ pub async fn create_table(log_store: &LogStoreRef, table: &NewTable<'_>) -> Resu
 pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
     let schema = schema_json(table.schema)?;
     check_partition_columns(table.schema, table.partition_columns)?;
+    clustering_of(table)?;
     Ok(TableMetadata {
         id: Uuid::new_v4().to_string(),
         name: None,
@@ -62,7 +69,13 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
 
 /// The least `protocol` that a new table needs, so that as many readers as possible take it.
 pub fn new_protocol(table: &NewTable<'_>) -> TableProtocol {
-    if !has_timestamp_ntz(table.schema) {
+    let ntz = has_timestamp_ntz(table.schema).then(|| "timestampNtz".to_owned());
+    let mut writer_features: BTreeSet<String> = ntz.clone().into_iter().collect();
+    if !table.clustering_columns.is_empty() {
+        // They bind writers only: any reader takes a clustered table.
+        writer_features.extend([CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE].map(str::to_owned));
+    }
+    if writer_features.is_empty() {
         return TableProtocol {
             min_reader_version: 1,
             min_writer_version: 2,
@@ -70,16 +83,14 @@ pub fn new_protocol(table: &NewTable<'_>) -> TableProtocol {
             writer_features: None,
         };
     }
-    let ntz = "timestampNtz".to_owned();
-    let mut writer_features = BTreeSet::from([ntz.clone()]);
     // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
     if table.properties.contains_key("delta.appendOnly") {
         writer_features.insert("appendOnly".to_owned());
     }
     TableProtocol {
-        min_reader_version: 3,
+        min_reader_version: if ntz.is_some() { 3 } else { 1 },
         min_writer_version: 7,
-        reader_features: Some(BTreeSet::from([ntz])),
+        reader_features: ntz.map(|ntz| BTreeSet::from([ntz])),
         writer_features: Some(writer_features),
     }
 }
@@ -88,7 +99,8 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
     let metadata = new_metadata(table)?;
     let properties = json_text(&metadata.configuration)?;
     let partition_by = json_text(&metadata.partition_columns)?;
-    let commit_info = json!({
+    let clustering = clustering_of(table)?;
+    let mut commit_info = json!({
         "timestamp": now_millis(),
         "operation": "CREATE TABLE",
         "operationParameters": {
@@ -100,12 +112,30 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
         "engineInfo": concat!("delta-disjoint/", env!("CARGO_PKG_VERSION")),
         "txnId": Uuid::new_v4().to_string(),
     });
-    let lines: [Value; 3] = [
-        json!({"commitInfo": commit_info}),
+    let mut rest = vec![
         json!({"protocol": to_value(&new_protocol(table))?}),
         json!({"metaData": to_value(&metadata)?}),
     ];
-    Ok(Bytes::from(lines.map(|line| line.to_string()).join("\n")))
+    if !clustering.is_empty() {
+        let names: Vec<String> = clustering.iter().map(|column| column.join(".")).collect();
+        commit_info["operationParameters"]["clusterBy"] = json_text(&names)?.into();
+        rest.push(json!({"domainMetadata": {
+            "domain": CLUSTERING_DOMAIN,
+            "configuration": configuration(&clustering)?,
+            "removed": false,
+        }}));
+    }
+    let mut lines = vec![json!({"commitInfo": commit_info}).to_string()];
+    lines.extend(rest.iter().map(Value::to_string));
+    Ok(Bytes::from(lines.join("\n")))
+}
+
+fn clustering_of(table: &NewTable<'_>) -> Result<Vec<Vec<String>>> {
+    resolve_clustering_columns(
+        table.schema,
+        table.partition_columns,
+        table.clustering_columns,
+    )
 }
 
 async fn put_first_entry(log_store: &LogStoreRef, entry: Bytes) -> Result<()> {

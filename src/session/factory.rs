@@ -11,11 +11,14 @@ use datafusion::common::Result as DFResult;
 use datafusion::logical_expr::CreateExternalTable;
 use url::Url;
 
+use super::clustering::{CLUSTERING_OPTION, resolve_clustering_columns};
 use super::create::{NewTable, create_table};
 use super::table_options::{TableOptions, table_options};
 use super::types::{same_columns, same_partition_columns};
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::clustering::clustering_columns;
 use crate::read::provider::DisjointTableProvider;
+use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
 /// Opens the Delta table at a location or, where a column list is given and there is none,
@@ -50,7 +53,9 @@ async fn open(
             "PARTITIONED BY without a column list; leave it out, or give the columns of a new table",
         ));
     }
-    if let Some(property) = options.properties.keys().next() {
+    let clustering = (!options.clustering_columns.is_empty()).then_some(CLUSTERING_OPTION);
+    let properties = options.properties.keys().map(String::as_str);
+    if let Some(property) = properties.chain(clustering).next() {
         return Err(Error::invalid(format!(
             "{property} can be set only when the table is created; give a column list or leave the \
              option out"
@@ -93,6 +98,7 @@ async fn open_or_create(
         schema,
         partition_columns: &partition_columns,
         properties: &options.properties,
+        clustering_columns: &options.clustering_columns,
     };
     // Before a folder is made for it.
     super::create::new_metadata(&table)?;
@@ -119,7 +125,41 @@ async fn open_or_create(
             )));
         }
     }
+    if !options.clustering_columns.is_empty() {
+        same_clustering(&table, &provider, &snapshot).await?;
+    }
     Ok(provider)
+}
+
+/// Refuses clustering columns that differ from those of a table that is there already.
+async fn same_clustering(
+    declared: &NewTable<'_>,
+    provider: &DisjointTableProvider,
+    snapshot: &TableSnapshot,
+) -> Result<()> {
+    let declared = resolve_clustering_columns(
+        declared.schema,
+        declared.partition_columns,
+        declared.clustering_columns,
+    )?;
+    let existing = clustering_columns(provider.handle(), snapshot).await?;
+    if declared == existing {
+        return Ok(());
+    }
+    let names = |columns: &[Vec<String>]| match columns {
+        [] => "not clustered".to_owned(),
+        columns => {
+            let names: Vec<String> = columns.iter().map(|column| column.join(".")).collect();
+            format!("clustered by {}", names.join(", "))
+        }
+    };
+    Err(Error::invalid(format!(
+        "the table at {} is there already and is {}, not {}; leave the option {CLUSTERING_OPTION} \
+         out",
+        provider.handle().location(),
+        names(&existing),
+        names(&declared),
+    )))
 }
 
 fn handle(

@@ -1,5 +1,14 @@
 //! The `OPTIONS (…)` of `CREATE EXTERNAL TABLE`: table properties on the one hand, options of the
-//! store on the other.
+//! store on the other, and the columns that a new table is clustered by.
+//!
+//! ```sql
+//! CREATE EXTERNAL TABLE orders (customer_id BIGINT, total DECIMAL(12, 2))
+//! STORED AS DELTA LOCATION '/data/orders'
+//! OPTIONS ('delta.clusteringColumns' 'customer_id', 'delta.isolationLevel' 'Serializable')
+//! ```
+//!
+//! `delta.clusteringColumns` takes one to four columns with commas between them; `s.b` is the field
+//! `b` of the struct `s`, and a name with a dot, a comma or a space stands in backticks.
 //!
 //! DataFusion hands options over in lower case and puts `format.` in front of those without a dot.
 //! Here the property's own spelling is found again, and its value is checked and written the way
@@ -7,6 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::clustering::CLUSTERING_OPTION;
 use crate::error::{Error, Result};
 use crate::write::statistics_columns::parse_column_list;
 use crate::write::table_properties::parse_bytes;
@@ -16,6 +26,8 @@ use crate::write::table_properties::parse_bytes;
 pub struct TableOptions {
     /// Table properties by the names and in the values that Delta knows.
     pub properties: BTreeMap<String, String>,
+    /// Columns to cluster a new table by, as paths of one name a level (`delta.clusteringColumns`).
+    pub clustering_columns: Vec<Vec<String>>,
     /// Everything else: options of the object store.
     pub storage: HashMap<String, String>,
 }
@@ -44,6 +56,10 @@ pub fn table_options(options: &HashMap<String, String>) -> Result<TableOptions> 
             result.storage.insert(key.to_owned(), value.clone());
             continue;
         }
+        if key.eq_ignore_ascii_case(CLUSTERING_OPTION) {
+            result.clustering_columns = column_list(value)?;
+            continue;
+        }
         let (name, value) = property(key, value)?;
         if result.properties.insert(name.to_owned(), value).is_some() {
             return Err(Error::invalid(format!(
@@ -52,6 +68,16 @@ pub fn table_options(options: &HashMap<String, String>) -> Result<TableOptions> 
         }
     }
     Ok(result)
+}
+
+fn column_list(value: &str) -> Result<Vec<Vec<String>>> {
+    match parse_column_list(value) {
+        Some(columns) if !columns.is_empty() => Ok(columns),
+        _ => Err(Error::invalid(format!(
+            "the option {CLUSTERING_OPTION} cannot be `{value}`; it takes column names with commas \
+             between them"
+        ))),
+    }
 }
 
 /// What a property may be, and how it is written.
@@ -148,6 +174,7 @@ fn property(key: &str, value: &str) -> Result<(&'static str, String)> {
         let closest = PROPERTIES
             .iter()
             .map(|(name, _)| *name)
+            .chain([CLUSTERING_OPTION])
             .min_by_key(|name| edit_distance(&name.to_ascii_lowercase(), &lower))
             .unwrap_or_default();
         return Err(Error::invalid(format!(
@@ -358,6 +385,7 @@ mod tests {
         for (key, closest) in [
             ("delta.appendonlly", "delta.appendOnly"),
             ("delta.isolation_level", "delta.isolationLevel"),
+            ("delta.clusteringcolumn", "delta.clusteringColumns"),
             (
                 "delta.checkpointstatsasjson",
                 "delta.checkpoint.writeStatsAsJson",
@@ -365,6 +393,30 @@ mod tests {
         ] {
             let error = one(key, "x").expect_err(key);
             assert!(error.message().contains(closest), "{error}");
+        }
+    }
+
+    #[test]
+    fn clustering_columns_are_no_property() {
+        let path = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        for (value, expected) in [
+            ("customer_id", vec![path(&["customer_id"])]),
+            (" a , s.b", vec![path(&["a"]), path(&["s", "b"])]),
+            ("`a.b`,`c``d`", vec![path(&["a.b"]), path(&["c`d"])]),
+        ] {
+            let options = one("delta.clusteringcolumns", value).expect(value);
+            assert_eq!(options.clustering_columns, expected);
+            assert!(options.properties.is_empty() && options.storage.is_empty());
+        }
+        for value in ["", " ", "a,", "s.", "`a"] {
+            let error = one("delta.clusteringcolumns", value).expect_err("refused");
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{value}");
+            assert!(error.message().contains("delta.clusteringColumns"));
         }
     }
 

@@ -117,6 +117,18 @@ impl FileWriters {
         })
     }
 
+    /// The same writers with statistics for the table's clustering columns, which are paths of
+    /// names in the data files.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if one of them is not in the data files.
+    pub fn with_clustering(mut self, columns: &[Vec<String>]) -> Result<Self> {
+        let statistics = self.statistics.clone();
+        self.statistics = statistics.with_clustering(&self.file_schema, columns)?;
+        Ok(self)
+    }
+
     /// Writes `rows`, whose columns are the table's. Rows of different groups never share a file:
     /// `group` is the number of the file that rewritten rows come from, none for new rows.
     pub async fn write(&mut self, group: Option<u32>, rows: &RecordBatch) -> Result<()> {

@@ -21,6 +21,7 @@ use super::rewrite::{Change, RewriteTarget};
 use crate::action_batch::StatementResult;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
+use crate::read::clustering::clustering_columns;
 use crate::read::deletion_vector::{hidden_row_count, hidden_rows, rows_that_stay};
 use crate::read::files_scan::{FilesScan, ScanFile};
 use crate::read::footer::rows_in;
@@ -99,7 +100,8 @@ impl Rewriter {
             self.target.handle.object_store(),
             &snapshot.schema,
             &snapshot.metadata,
-        )?;
+        )?
+        .with_clustering(&clustering_columns(&self.target.handle, snapshot).await?)?;
         match self.change(&mut writers, change, input).await {
             Ok(outcome) => {
                 for (metric, rows) in [

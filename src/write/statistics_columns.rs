@@ -2,12 +2,14 @@
 //!
 //! Source: table properties `delta.dataSkippingNumIndexedCols` (so many leaf columns in table
 //! order, 32 when not set, −1 for all), `delta.dataSkippingStatsColumns` (names; goes first) and
-//! `delta.dataSkippingStringPrefixLength`. A value that cannot be read counts as not set.
+//! `delta.dataSkippingStringPrefixLength`. A value that cannot be read counts as not set. Clustering
+//! columns have statistics whatever these say (Delta protocol, "Clustered Table").
 
 use std::collections::{BTreeMap, HashSet};
 
 use arrow::datatypes::{DataType, Fields, SchemaRef};
 
+use crate::error::{Error, Result};
 use crate::read::statistics::string_prefix_length;
 
 /// The leaf columns with statistics, and the length at which string bounds are cut.
@@ -41,6 +43,38 @@ impl StatisticsColumns {
             leaves: leaves.into_iter().collect(),
             string_prefix_length: string_prefix_length(properties),
         }
+    }
+
+    /// The choice with the clustering columns of the table, paths of names in `file_schema`, added.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` if one of them is not in the file.
+    pub fn with_clustering(
+        mut self,
+        file_schema: &SchemaRef,
+        clustering: &[Vec<String>],
+    ) -> Result<Self> {
+        if clustering.is_empty() {
+            return Ok(self);
+        }
+        let mut leaves = Vec::new();
+        collect_leaves(file_schema.fields(), &mut Vec::new(), &mut leaves);
+        for column in clustering {
+            let of_column: Vec<_> = leaves
+                .iter()
+                .filter(|leaf| leaf.starts_with(column))
+                .cloned()
+                .collect();
+            if of_column.is_empty() {
+                return Err(Error::corrupt(format!(
+                    "the clustering column {} is not among the columns of the data files",
+                    column.join(".")
+                )));
+            }
+            self.leaves.extend(of_column);
+        }
+        Ok(self)
     }
 
     /// Whether the leaf column at `path` (one name a level) has statistics.
@@ -174,6 +208,37 @@ mod tests {
             (vec![(LIST, "a,,"), (NUM, "1")], vec!["a"]),
         ] {
             assert_eq!(chosen(&properties), expected, "{properties:?}");
+        }
+    }
+
+    #[test]
+    fn clustering_columns_are_always_among_them() {
+        let none = [(
+            "delta.dataSkippingNumIndexedCols".to_owned(),
+            "0".to_owned(),
+        )]
+        .into();
+        let with = |columns: &[&[&str]]| {
+            let columns: Vec<Vec<String>> = columns
+                .iter()
+                .map(|path| path.iter().map(|name| (*name).to_owned()).collect())
+                .collect();
+            StatisticsColumns::new(&schema(), &none).with_clustering(&schema(), &columns)
+        };
+        for (columns, expected) in [
+            (vec![], vec![]),
+            (vec![&["b.c"][..]], vec!["b.c"]),
+            (vec![&["s", "y,z"], &["a"]], vec!["a", "s/y,z"]),
+            (vec![&["s"]], vec!["s/x", "s/y,z"]),
+        ] {
+            let chosen = with(&columns).expect("columns of the file");
+            let mut leaves: Vec<_> = chosen.leaves.iter().map(|path| path.join("/")).collect();
+            leaves.sort();
+            assert_eq!(leaves, expected, "{columns:?}");
+        }
+        for missing in [&["c"][..], &["A"], &["b", "c"], &["s", "x", "y"]] {
+            let error = with(&[missing]).expect_err("not in the file");
+            assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{missing:?}");
         }
     }
 

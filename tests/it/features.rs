@@ -191,7 +191,7 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
                 .await
                 .features(&[], &["rowTracking", "domainMetadata"])
                 .property("delta.enableRowTracking", "true"),
-            "domainMetadata",
+            "rowTracking",
         ),
         (table().await.features(&[], &["rowTracking"]), "rowTracking"),
         (
@@ -278,10 +278,11 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
                 .field_metadata("CURRENT_DEFAULT", json!("7")),
             "allowColumnDefaults",
         ),
-        (table().await.features(&[], &["clustering"]), "clustering"),
         (
-            table().await.features(&["v2Checkpoint"], &["v2Checkpoint"]),
-            "v2Checkpoint",
+            table()
+                .await
+                .features(&[], &["clustering", "domainMetadata", "rowTracking"]),
+            "rowTracking",
         ),
         (
             table().await.features(&[], &["madeUpFeature"]),

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod statements;
 mod tables;
+mod transactions;
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -8,6 +8,8 @@
 )]
 
 mod anomalies;
+mod bank;
+mod clustered;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
@@ -22,11 +24,13 @@ mod history_law;
 mod insert;
 mod layering;
 mod merge;
+mod net_effect;
 mod original_feature;
 mod prepared;
 mod random_statements;
 mod reading;
 mod refusals;
+mod rerun;
 mod rewritten_files;
 mod scenarios;
 mod session;

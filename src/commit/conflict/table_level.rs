@@ -1,7 +1,12 @@
 //! Metadata, protocol, application transactions and domain metadata, winner by winner.
 
+use deltalake::kernel::DomainMetadata;
+use serde_json::Value;
+
 use super::{CheckInput, ConflictKind, Findings};
+use crate::commit::actions::Actions;
 use crate::commit::table_change::{metadata_conflict, protocol_conflict};
+use crate::read::clustering::{CLUSTERING_DOMAIN, parse_configuration};
 
 pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
     let snapshot = input.net_effect.snapshot();
@@ -59,6 +64,15 @@ pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
             }
         }
         for domain in &theirs.domains {
+            if let Some(column) = unknown_clustering_column(domain, ours) {
+                findings.conflict(
+                    ConflictKind::ConcurrentDomainMetadata,
+                    winner,
+                    None,
+                    None,
+                    format!("the table is now clustered by {column}, of which our files hold no statistics"),
+                );
+            }
             if ours.domains.iter().any(|own| own.domain == domain.domain) {
                 findings.conflict(
                     ConflictKind::ConcurrentDomainMetadata,
@@ -70,4 +84,35 @@ pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// A column by which `domain`, another writer's, clusters the table from now on, and for which a
+/// file of ours lacks the statistics that every file of such a table has from then on.
+///
+/// Source: Delta protocol, "Clustered Table".
+fn unknown_clustering_column(domain: &DomainMetadata, ours: &Actions) -> Option<String> {
+    if domain.domain != CLUSTERING_DOMAIN || domain.removed || ours.adds.is_empty() {
+        return None;
+    }
+    let Ok(columns) = parse_configuration(&domain.configuration) else {
+        return Some("columns that cannot be read".to_owned());
+    };
+    columns
+        .into_iter()
+        .find(|column| {
+            ours.adds
+                .iter()
+                .any(|add| !has_null_count(add.stats.as_deref(), column))
+        })
+        .map(|column| column.join("."))
+}
+
+fn has_null_count(stats: Option<&str>, column: &[String]) -> bool {
+    let Some(Ok(stats)) = stats.map(serde_json::from_str::<Value>) else {
+        return false;
+    };
+    column
+        .iter()
+        .try_fold(&stats["nullCount"], |parent, name| parent.get(name))
+        .is_some_and(|count| !count.is_null())
 }

@@ -2,7 +2,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
-use deltalake::kernel::{DomainMetadata, Transaction};
+use deltalake::kernel::{Add, DomainMetadata, Transaction};
 
 mod serial_order;
 
@@ -686,6 +686,53 @@ fn winners_are_judged_one_by_one_above_files() {
     for (name, ours, winners, expected) in cases {
         let found = verdict(&ours, winners);
         assert_eq!(kind(&found), expected, "{name}: {found}");
+    }
+}
+
+#[test]
+fn new_clustering_columns_conflict_where_our_files_lack_their_statistics() {
+    let domain = |configuration: &str, removed: bool| DomainMetadata {
+        domain: "delta.clustering".to_owned(),
+        configuration: configuration.to_owned(),
+        removed,
+    };
+    let file = |null_count: &str| {
+        let mut file: Add = add("new").ids(10..20).into();
+        file.stats = Some(format!(r#"{{"numRecords":1,"nullCount":{null_count}}}"#));
+        file
+    };
+    let by_id = r#"{"clusteringColumns":[["id"]]}"#;
+    let nested = r#"{"clusteringColumns":[["id"],["s","b"]]}"#;
+    for (name, configuration, removed, null_count, conflicts) in [
+        ("collected", by_id, false, r#"{"id":0}"#, false),
+        ("nested", nested, false, r#"{"id":0,"s":{"b":1}}"#, false),
+        ("not collected", by_id, false, r#"{"p":0}"#, true),
+        ("one of two", nested, false, r#"{"id":0,"s":{"c":1}}"#, true),
+        ("null", by_id, false, r#"{"id":null}"#, true),
+        ("no more clustering", by_id, true, r#"{"p":0}"#, false),
+        (
+            "no columns",
+            r#"{"clusteringColumns":[]}"#,
+            false,
+            "{}",
+            false,
+        ),
+        ("unreadable", "{", false, r#"{"id":0}"#, true),
+    ] {
+        let ours = Ours::new(vec![nothing(READ_VERSION)], actions(&[], &[]))
+            .with(|actions| actions.adds.push(file(null_count)));
+        let domain = domain(configuration, removed);
+        let found = verdict(
+            &ours,
+            vec![winner(5, &[], &[]).with(|a| a.domains.push(domain))],
+        );
+        let kinds: Vec<_> = found.conflicts.iter().map(|c| c.kind).collect();
+        let expected = if conflicts {
+            vec![ConflictKind::ConcurrentDomainMetadata]
+        } else {
+            vec![]
+        };
+        assert_eq!(kinds, expected, "{name}");
     }
 }
 

@@ -1,7 +1,6 @@
 //! The end of a transaction: one commit, or none and no files.
 
 use std::collections::BTreeMap;
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -85,22 +84,21 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
     let statements: Vec<Statement> = state
         .statements
         .iter()
+        .filter(|statement| statement.collector.has_started())
         .enumerate()
-        .filter(|(_, statement)| statement.collector.has_started())
         .map(|(index, statement)| Statement::new(index + 1, statement, location))
         .collect();
     let mut reads: Vec<Read> = statements
         .iter()
         .flat_map(|statement| statement.reads.reads().iter().cloned())
-        .chain(table.guards.iter().cloned())
         .collect();
     // The same table by another way in, such as a second mount, has the same id.
-    if state
+    let has_twin = state
         .tables
         .values()
-        .any(|other| other.pinned.base.metadata.id == base.metadata.id)
-    {
-        reads.push(whole_table(&table));
+        .any(|other| other.pinned.base.metadata.id == base.metadata.id);
+    if has_twin || table.reads_all {
+        reads.push(Read::whole_table(base));
     }
     let transaction = OptimisticTransaction {
         snapshot: Arc::clone(base),
@@ -247,16 +245,6 @@ fn operation(table: &OpenTable) -> Operation {
         name: OPERATION.to_owned(),
         parameters,
         metrics: table.metrics(),
-    }
-}
-
-fn whole_table(table: &OpenTable) -> Read {
-    let base = &table.pinned.base;
-    let files: HashSet<String> = base.files.iter().map(|add| add.path.clone()).collect();
-    Read {
-        scope: ReadScope::WholeTable,
-        version: base.version,
-        files: Arc::new(files),
     }
 }
 

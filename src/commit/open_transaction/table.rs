@@ -9,8 +9,7 @@ use object_store::path::Path;
 use crate::commit::actions::{Actions, FileKey};
 use crate::commit::transaction::Operation;
 use crate::error::{Error, Result};
-use crate::read::path::object_path;
-use crate::read::read_set::Read;
+use crate::read::path::FileLocation;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
@@ -34,8 +33,8 @@ pub(super) struct OpenTable {
     removes: Vec<Remove>,
     /// Every file that was written, whether or not it is still live.
     written: Vec<String>,
-    /// Reads that stand in for those of statements that recorded none.
-    pub(super) guards: Vec<Read>,
+    /// Whether all rows count as read, whatever the statements recorded.
+    pub(super) reads_all: bool,
     /// The statements that changed the table, in order.
     pub(super) operations: Vec<Operation>,
 }
@@ -51,7 +50,7 @@ impl OpenTable {
             adds: Vec::new(),
             removes: Vec::new(),
             written: Vec::new(),
-            guards: Vec::new(),
+            reads_all: false,
             operations: Vec::new(),
         }
     }
@@ -123,13 +122,23 @@ impl OpenTable {
 
     /// All files that were written.
     pub(super) fn written(&self) -> Vec<Path> {
-        paths(&self.written, |_| true)
+        self.paths(|_| true)
     }
 
     /// The files that were written and are of no use any more.
     pub(super) fn superseded(&self) -> Vec<Path> {
         let live: HashSet<&str> = self.adds.iter().map(|add| add.path.as_str()).collect();
-        paths(&self.written, |path| !live.contains(path))
+        self.paths(|path| !live.contains(path))
+    }
+
+    fn paths(&self, wanted: impl Fn(&str) -> bool) -> Vec<Path> {
+        let root = self.handle.log_store().root_url();
+        self.written
+            .iter()
+            .filter(|path| wanted(path))
+            .filter_map(|path| FileLocation::of(root, path).ok())
+            .map(|location| location.path().clone())
+            .collect()
     }
 }
 
@@ -141,12 +150,4 @@ pub(super) fn new_paths(base: &TableSnapshot, adds: &[Add]) -> Vec<String> {
         new.remove(file.path.as_str());
     }
     new.into_iter().map(str::to_owned).collect()
-}
-
-fn paths(written: &[String], wanted: impl Fn(&str) -> bool) -> Vec<Path> {
-    written
-        .iter()
-        .filter(|path| wanted(path))
-        .filter_map(|path| object_path(path).ok())
-        .collect()
 }

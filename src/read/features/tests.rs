@@ -136,6 +136,9 @@ fn unused_legacy_features_are_writable() {
             &[
                 "appendOnly",
                 "timestampNtz",
+                "clustering",
+                "domainMetadata",
+                "v2Checkpoint",
                 "invariants",
                 "checkConstraints",
                 "changeDataFeed",
@@ -209,7 +212,7 @@ fn used_features_are_refused_with_their_user() {
 
 #[test]
 fn unknown_writer_features_are_refused_by_name() {
-    for feature in ["rowTracking", "domainMetadata", "brandNew"] {
+    for feature in ["rowTracking", "brandNew"] {
         assert_refused(
             check_writable(&protocol(3, 7, &[feature]), &metadata(&[], ID)),
             &[feature, "write"],

@@ -53,6 +53,7 @@ async fn round_trip(rows: &RecordBatch, partition_columns: &[&str], query: &str)
         schema: &rows.schema(),
         partition_columns: &partition_columns,
         properties: &BTreeMap::new(),
+        clustering_columns: &[],
     };
     create_table(&table.log_store(), &new)
         .await

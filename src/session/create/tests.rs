@@ -54,6 +54,7 @@ async fn created_table_loads_with_schema_partitions_and_properties() {
             schema: &schema(false),
             partition_columns: &["p".to_owned()],
             properties: &properties(&[("delta.isolationLevel", "Serializable")]),
+            clustering_columns: &[],
         },
     )
     .await
@@ -95,6 +96,7 @@ async fn nested_timestamp_without_zone_brings_its_feature() {
         schema: &schema,
         partition_columns: &[],
         properties: &properties,
+        clustering_columns: &[],
     };
     let protocol = new_protocol(&new);
     assert_eq!(
@@ -126,6 +128,7 @@ async fn location_with_a_table_is_refused() {
         schema: &schema,
         partition_columns: &[],
         properties: &properties,
+        clustering_columns: &[],
     };
     create_table(&table.log_store(), &new)
         .await
@@ -159,6 +162,7 @@ async fn of_many_creators_one_succeeds() {
         schema: &schema,
         partition_columns: &[],
         properties: &properties,
+        clustering_columns: &[],
     };
     // Straight to the put: every one of them has found the location empty.
     let results =
@@ -182,6 +186,7 @@ async fn refused_table_leaves_nothing_behind() {
             schema: &schema,
             partition_columns: &[],
             properties: &BTreeMap::new(),
+            clustering_columns: &[],
         },
     )
     .await

@@ -369,7 +369,7 @@ impl<'a> Run<'a> {
 static EMPTY: Rows = Rows::new();
 
 /// All rows of the table.
-async fn read(table: &Table) -> Rows {
+pub async fn read(table: &Table) -> Rows {
     let mut rows = Rows::new();
     for batch in table.run("SELECT a, b, p FROM t").await {
         let columns = [0, 1, 2].map(|column| batch.column(column).as_primitive::<Int64Type>());
