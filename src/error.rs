@@ -184,9 +184,21 @@ impl From<DeltaTableError> for Error {
             }
             _ => ErrorKind::Unavailable,
         };
-        Self::new(kind, error.to_string()).with_source(error)
+        let message = match error.to_string() {
+            message if message.contains(CATALOG_MANAGED) => {
+                format!(
+                    "a table with the table feature catalogManaged is read and written through its \
+                     catalog only: {message}"
+                )
+            }
+            message => message,
+        };
+        Self::new(kind, message).with_source(error)
     }
 }
+
+/// How the kernel begins when it is asked for a catalog-managed table.
+const CATALOG_MANAGED: &str = "Max catalog version error";
 
 /// The kernel's errors are no public types of deltalake, so that only their text tells them apart.
 /// What is not known stays retryable.
@@ -206,7 +218,7 @@ fn kernel_kind(message: &str) -> ErrorKind {
     ];
     if CORRUPT.iter().any(|prefix| message.starts_with(prefix)) {
         ErrorKind::Corrupt
-    } else if message.starts_with("Unsupported") {
+    } else if message.starts_with("Unsupported") || message.starts_with(CATALOG_MANAGED) {
         ErrorKind::Unsupported
     } else {
         ErrorKind::Unavailable

@@ -91,7 +91,7 @@
 //!
 //! # What it does not do
 //!
-//! Deletion vectors, column mapping, constraints and
+//! Deletion vectors, constraints and
 //! generated columns, and the change data feed are refused by name. A transaction changes one table.
 //! Guarantees are for one table: the logs of other tables that a statement reads are not checked.
 

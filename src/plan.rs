@@ -18,3 +18,4 @@ mod semi_join;
 mod sources;
 mod target;
 mod transaction;
+mod unknown_in;

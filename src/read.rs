@@ -2,11 +2,13 @@
 
 pub mod clustering;
 pub mod collector;
+pub mod column_mapping;
 pub mod deletion_vector;
 pub mod features;
 pub(crate) mod files_scan;
 pub(crate) mod footer;
 mod gate;
+pub(crate) mod kernel;
 pub(crate) mod keys;
 pub mod log_store;
 mod nested_nulls;

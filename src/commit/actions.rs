@@ -1,6 +1,6 @@
 //! The actions of one commit, ours or a winner's, and their form in the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use bytes::Bytes;
@@ -127,6 +127,7 @@ impl Actions {
                 "commitInfo" => infos.push(CommitInfo::parse(raw)),
                 "add" => {
                     let mut add: Add = parse(raw)?;
+                    check_partition_values(raw, add.partition_values.len())?;
                     add.path = canonical_path(root, &add.path);
                     self.adds.push(add);
                 }
@@ -151,12 +152,18 @@ impl Actions {
         Ok(())
     }
 
-    /// The entry to put into the log: `commitInfo` first, then one action a line.
+    /// The entry to put into the log: `commitInfo` first, then one action a line. A removed file is
+    /// spelled as the log spells it, see
+    /// [`TableSnapshot::spellings`](crate::read::snapshot::TableSnapshot::spellings).
     ///
     /// # Errors
     ///
     /// [`Internal`](crate::ErrorKind::Internal) if an action has no JSON form.
-    pub fn to_bytes(&self, commit_info: &Map<String, Value>) -> Result<Bytes> {
+    pub fn to_bytes(
+        &self,
+        commit_info: &Map<String, Value>,
+        spellings: &HashMap<String, String>,
+    ) -> Result<Bytes> {
         let mut lines = Vec::new();
         write(&mut lines, "commitInfo", commit_info)?;
         if let Some(protocol) = &self.protocol {
@@ -172,7 +179,10 @@ impl Actions {
             write(&mut lines, "domainMetadata", domain)?;
         }
         for remove in &self.removes {
-            write(&mut lines, "remove", remove)?;
+            match spellings.get(&remove.path) {
+                Some(text) => write(&mut lines, "remove", &spelled(remove, text)?)?,
+                None => write(&mut lines, "remove", remove)?,
+            }
         }
         for add in &self.adds {
             write(&mut lines, "add", add)?;
@@ -235,6 +245,21 @@ pub fn dv_id(dv: &DeletionVectorDescriptor) -> String {
     }
 }
 
+/// Refuses an `add` in which one of the `distinct` partition values is repeated: which of them holds,
+/// nobody can tell, and a map keeps any one.
+fn check_partition_values(raw: &str, distinct: usize) -> serde_json::Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Given {
+        #[serde(rename = "partitionValues")]
+        partition_values: Entries,
+    }
+    // Nothing to look for in a table without partitions.
+    if distinct > 0 && parse::<Given>(raw)?.partition_values.0.len() > distinct {
+        return Err(serde::de::Error::custom("a partition value is repeated"));
+    }
+    Ok(())
+}
+
 /// All members of one JSON object, repeated names included: a map would silently drop an action.
 struct Entries(Vec<(String, Box<RawValue>)>);
 
@@ -262,6 +287,16 @@ impl<'de> Deserialize<'de> for Entries {
 
 fn parse<T: DeserializeOwned>(raw: &str) -> serde_json::Result<T> {
     serde_json::from_str(raw)
+}
+
+/// `remove` with `text`, which is encoded already, for its path.
+fn spelled(remove: &Remove, text: &str) -> Result<Value> {
+    let mut action = serde_json::to_value(remove)
+        .map_err(|error| Error::internal("a remove action has no JSON form").with_source(error))?;
+    if let Some(fields) = action.as_object_mut() {
+        fields.insert("path".to_owned(), text.into());
+    }
+    Ok(action)
 }
 
 fn write(lines: &mut Vec<u8>, name: &str, action: &impl Serialize) -> Result<()> {
@@ -303,7 +338,10 @@ mod tests {
         let (actions, info) = Actions::parse(5, text.as_bytes(), &root()).unwrap();
         let mut map = Map::new();
         map.insert("operation".into(), "X".into());
-        let bytes = actions.to_bytes(&map).unwrap();
+        let spellings = HashMap::from([("a b".to_owned(), "file:///lake/t/a b".to_owned())]);
+        let bytes = actions.to_bytes(&map, &spellings).unwrap();
+        let text = std::str::from_utf8(&bytes).unwrap();
+        assert!(text.contains(r#""path":"file:///lake/t/a b""#), "{text}");
         assert!(bytes.starts_with(br#"{"commitInfo":"#));
         let (again, again_info) = Actions::parse(6, &bytes, &root()).unwrap();
         assert_eq!(info.operation, again_info.operation);

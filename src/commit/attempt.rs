@@ -34,9 +34,10 @@ pub(super) async fn run(
     log_store: &LogStoreRef,
 ) -> Result<CommitOutcome> {
     let mut log = Log::new(log_store, transaction.txn_id)?;
-    let entry = transaction
-        .actions
-        .to_bytes(&transaction.commit_info(now_millis()))?;
+    let entry = transaction.actions.to_bytes(
+        &transaction.commit_info(now_millis()),
+        &transaction.snapshot.spellings,
+    )?;
     let mut attempts = Attempts {
         net_effect: NetEffect::new(Arc::clone(&transaction.snapshot)),
         read_back: None,

@@ -71,6 +71,7 @@
 //!     metadata: TableMetadata::default(),
 //!     protocol: TableProtocol::default(),
 //!     files: Vec::new().into(),
+//!     spellings: Default::default(),
 //! });
 //!
 //! // DELETE FROM t WHERE id < 50

@@ -195,6 +195,7 @@ pub(super) fn snapshot(version: u64, files: &[AddBuilder]) -> TableSnapshot {
             .cloned()
             .map(|file| Arc::new(file.into()))
             .collect(),
+        spellings: Arc::default(),
     }
 }
 

@@ -74,8 +74,7 @@ pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalP
         }
         check_readable(&snapshot.protocol, &snapshot.metadata)?;
         if rewritten.contains(&location) {
-            // Files of our own are spelled as we spell them.
-            check_removable(&handle, &base).await?;
+            check_removable(&base)?;
         }
         let pin = Pin {
             snapshot,

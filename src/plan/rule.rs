@@ -21,6 +21,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
+use super::unknown_in;
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
@@ -64,10 +65,14 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
             ));
         }
         WriteOp::Delete => {
+            unknown_in::check(&input, "DELETE")?;
             let input = target::with_positions(input, "DELETE", &provider)?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
-        WriteOp::Update => (DmlKind::Update, target::update_input(input, &provider)?),
+        WriteOp::Update => {
+            unknown_in::check(&input, "UPDATE")?;
+            (DmlKind::Update, target::update_input(input, &provider)?)
+        }
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
         WriteOp::MergeInto(op) => return Ok(node(merge(dml, op, provider)?)),
         other => {

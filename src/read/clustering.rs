@@ -4,10 +4,9 @@
 //! `delta.clustering`, by physical name, one name a level. Nothing but statistics depends on them
 //! here: a writer must collect them for these columns whatever the table's properties say.
 
-use delta_kernel::snapshot::Snapshot;
-use deltalake::DeltaTableError;
 use serde::{Deserialize, Serialize};
 
+use super::kernel::with_version;
 use super::snapshot::{TableProtocol, TableSnapshot};
 use super::table::TableHandle;
 use crate::error::{Error, Result};
@@ -45,20 +44,10 @@ pub async fn clustering_columns(
     if !is_clustered(&snapshot.protocol) {
         return Ok(Vec::new());
     }
-    let root = handle.log_store().transaction_url(None)?;
-    let engine = handle.log_store().engine(None);
-    let version = snapshot.version;
-    let configuration = tokio::task::spawn_blocking(move || {
-        Snapshot::builder_for(root)
-            .at_version(version)
-            .build(engine.as_ref())?
-            .get_domain_metadata_internal(CLUSTERING_DOMAIN, engine.as_ref())
+    let configuration = with_version(handle, snapshot.version, |snapshot, engine| {
+        snapshot.get_domain_metadata_internal(CLUSTERING_DOMAIN, engine.as_ref())
     })
-    .await
-    .map_err(|error| {
-        Error::internal(format!("domain metadata was not read: {error}")).with_source(error)
-    })?
-    .map_err(|error| Error::from(DeltaTableError::from(error)))?;
+    .await?;
     configuration.map_or_else(|| Ok(Vec::new()), |text| parse_configuration(&text))
 }
 

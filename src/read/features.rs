@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::clustering::{CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, LIQUID_FEATURE};
+use super::column_mapping::{ColumnMappingMode, MODE};
 use super::snapshot::{TableMetadata, TableProtocol};
 use crate::error::{Error, Result};
 
@@ -28,7 +29,7 @@ pub fn check_readable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
             }
         }
     }
-    check_column_mapping("read", metadata)?;
+    check_column_mapping(protocol, metadata)?;
     // Bounds in the order of a collation prove nothing about the order of bytes.
     if let Some(column) = first_collated(metadata)? {
         return Err(cannot(
@@ -61,7 +62,7 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
             }
         }
     }
-    check_column_mapping("write", metadata)?;
+    check_column_mapping(protocol, metadata)?;
     for (property, value) in &metadata.configuration {
         let feature = if property.starts_with("delta.constraints.") {
             "checkConstraints"
@@ -158,9 +159,13 @@ const READABLE_FEATURES: &[&str] = &[
     "vacuumProtocolCheck",
     "deletionVectors",
     "columnMapping",
+    "typeWidening",
+    "typeWidening-preview",
 ];
 
 /// `deletionVectors`: vectors are honoured and removed with their files, and none are written.
+///
+/// `vacuumProtocolCheck` binds those who vacuum.
 ///
 /// Domains that are not understood are kept by not being mentioned.
 const WRITABLE_FEATURES: &[&str] = &[
@@ -172,6 +177,7 @@ const WRITABLE_FEATURES: &[&str] = &[
     CLUSTERING_FEATURE,
     LIQUID_FEATURE,
     DOMAIN_METADATA_FEATURE,
+    "vacuumProtocolCheck",
 ];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.
@@ -213,17 +219,21 @@ fn is_true(value: &str) -> bool {
     value.trim().eq_ignore_ascii_case("true")
 }
 
-fn check_column_mapping(verb: &str, metadata: &TableMetadata) -> Result<()> {
-    match metadata.configuration.get("delta.columnMapping.mode") {
-        Some(mode) if !mode.trim().eq_ignore_ascii_case("none") => Err(cannot(
-            verb,
-            format!(
-                "the table feature columnMapping, which the table property \
-                 delta.columnMapping.mode = {mode} uses"
-            ),
-        )),
-        _ => Ok(()),
+/// Readers differ in what they make of a mode that the protocol does not provide for.
+fn check_column_mapping(protocol: &TableProtocol, metadata: &TableMetadata) -> Result<()> {
+    let listed = || features(&protocol.reader_features).any(|feature| feature == "columnMapping");
+    let supported = match protocol.min_reader_version {
+        2 => true,
+        3 => listed(),
+        _ => false,
+    };
+    if ColumnMappingMode::of(&metadata.configuration)? == ColumnMappingMode::None || supported {
+        return Ok(());
     }
+    Err(Error::unsupported(format!(
+        "the table property {MODE} is set, but the table's protocol does not have the table feature \
+         columnMapping; unset the property, or upgrade the protocol"
+    )))
 }
 
 fn schema(metadata: &TableMetadata) -> Result<Value> {

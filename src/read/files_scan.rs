@@ -13,6 +13,7 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use deltalake::kernel::Add;
@@ -20,6 +21,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path;
 use parquet::arrow::arrow_reader::RowSelection;
 
+use super::column_mapping::{ColumnMappingMode, MappedColumns, mapped_schema, physical_name};
 use super::deletion_vector::{HiddenRows, rows_that_stay};
 use super::keys::KeyedScan;
 use super::nested_nulls::{NestedNullsExec, with_optional_insides};
@@ -165,6 +167,7 @@ impl FilesScan<'_> {
             .collect();
         let config = FileScanConfigBuilder::new(store_url.clone(), Arc::new(source))
             .with_file_groups(groups)
+            .with_expr_adapter(layout.adapter)
             .with_limit(limit)
             .with_projection_indices(Some(projection))
             .map_err(|e| Error::internal("cannot project the scan").with_source(e))?
@@ -194,13 +197,16 @@ impl FilesScan<'_> {
         let add = self.add(file)?;
         let mut values = Vec::with_capacity(layout.partition_fields.len() + 1);
         for field in &layout.partition_fields {
-            let raw = add.partition_values.get(field.name()).ok_or_else(|| {
-                Error::corrupt(format!(
-                    "the file {} has no value for partition column {}",
-                    add.path,
-                    field.name()
-                ))
-            })?;
+            let raw = add
+                .partition_values
+                .get(physical_name(field))
+                .ok_or_else(|| {
+                    Error::corrupt(format!(
+                        "the file {} has no value for partition column {}",
+                        add.path,
+                        field.name()
+                    ))
+                })?;
             values.push(
                 parse_partition_value(raw.as_deref(), field.data_type()).map_err(|e| {
                     Error::corrupt(format!(
@@ -242,6 +248,8 @@ fn object_meta(add: &Add, location: Path) -> Result<ObjectMeta> {
 /// its own order.
 struct Layout {
     table: TableSchema,
+    /// How the columns of files are found, where not by the table's names.
+    adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
     partition_fields: Vec<FieldRef>,
     /// For each column of the table (and each position): its place in `table`.
     order: Vec<usize>,
@@ -258,7 +266,14 @@ impl Layout {
                 .iter()
                 .any(|name| name == field.name())
         };
-        let fields = snapshot.schema.fields();
+        let mapped = mapped_schema(&snapshot.schema, &snapshot.metadata)?;
+        let adapter: Option<Arc<dyn PhysicalExprAdapterFactory>> =
+            match ColumnMappingMode::of(&snapshot.metadata.configuration)? {
+                ColumnMappingMode::None => None,
+                ColumnMappingMode::Name => Some(Arc::new(MappedColumns { by_id: false })),
+                ColumnMappingMode::Id => Some(Arc::new(MappedColumns { by_id: true })),
+            };
+        let fields = mapped.fields();
         let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
             fields.iter().cloned().partition(is_partition);
         let mut constants = partition_fields.clone();
@@ -292,6 +307,7 @@ impl Layout {
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
             table,
+            adapter,
             partition_fields,
             order,
             declared,

@@ -3,17 +3,22 @@
 //! Writers may write every Parquet field as optional, whatever the table's schema says, and
 //! DataFusion's Parquet source refuses to read an optional nested field as a required one. Such
 //! columns are therefore read with all their inner fields optional, and declared again afterwards
-//! what the table says they are; a NULL that the table forbids is an error then.
+//! what the table says they are; a NULL that the table forbids is an error then. Columns of a table
+//! that maps its columns come with their physical names as metadata, which ends here too.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as DFResult, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildFilterDescription, FilterDescription, FilterPushdownPhase,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
@@ -59,7 +64,8 @@ fn loosened(data_type: &DataType) -> DataType {
     }
 }
 
-/// Gives its input's columns the types of `schema`, which differ in inner nullability only.
+/// Gives its input's columns the types of `schema`, which differ in inner nullability and in the
+/// metadata of fields only.
 #[derive(Debug)]
 pub(super) struct NestedNullsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -130,6 +136,42 @@ impl ExecutionPlan for NestedNullsExec {
             (Some(input), true) => Ok(Self::around(input, self.schema())),
             _ => internal_err!("NestedNullsExec has one child"),
         }
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        config: &ConfigOptions,
+    ) -> DFResult<Option<Arc<dyn ExecutionPlan>>> {
+        Ok(self
+            .input
+            .repartitioned(target_partitions, config)?
+            .map(|input| Self::around(input, self.schema())))
+    }
+
+    /// Filters on columns that pass through here as they are.
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> DFResult<FilterDescription> {
+        let (input, declared) = (self.input.schema(), self.schema());
+        let unchanged = input
+            .fields()
+            .iter()
+            .zip(declared.fields())
+            .enumerate()
+            .filter(|(_, (input, declared))| input.data_type() == declared.data_type())
+            .map(|(index, _)| index)
+            .collect();
+        Ok(FilterDescription::new().with_child(
+            ChildFilterDescription::from_child_with_allowed_indices(
+                &parent_filters,
+                unchanged,
+                &self.input,
+            )?,
+        ))
     }
 
     fn execute(

@@ -43,7 +43,7 @@ impl FileLocation {
             let path = absolute.path.trim_start_matches('/');
             return Path::parse(path).map(Self::Elsewhere).map_err(invalid);
         }
-        if Url::parse(&relative).is_ok() || relative.starts_with('/') {
+        if relative.starts_with('/') {
             return Err(Error::unsupported(format!(
                 "the file {path} is logged with a path of unknown meaning; a path is relative to \
                  the table or a URL with a scheme and a path"
@@ -183,6 +183,7 @@ mod tests {
                 in_table("p=a%2Fb/a b.parquet"),
             ),
             (root(), "./p=ü/y.parquet", in_table("p=ü/y.parquet")),
+            (root(), "a:b.parquet", in_table("a:b.parquet")),
             (
                 root(),
                 "file:///data/my table/a:b.parquet",
@@ -207,7 +208,6 @@ mod tests {
             ("s3://bucket/a.parquet", ErrorKind::Unsupported),
             ("file://host/a.parquet", ErrorKind::Unsupported),
             ("/a.parquet", ErrorKind::Unsupported),
-            ("a:b.parquet", ErrorKind::Unsupported),
             ("../a.parquet", ErrorKind::Corrupt),
             ("a//b.parquet", ErrorKind::Corrupt),
             ("a\u{7}b", ErrorKind::Corrupt),

@@ -19,7 +19,7 @@ use super::files_scan::{FilesScan, ScanFile};
 use super::keys::{Asked, KeyedRead, KeyedScan};
 use super::positions::with_positions;
 use super::predicate::ReadPredicate;
-use super::prune::{PruneFile, Visible, prune};
+use super::prune::{PruneFile, Visible, kept};
 use super::read_set::{Read, ReadScope};
 use super::scan::ScanSummary;
 use super::snapshot::TableSnapshot;
@@ -193,13 +193,7 @@ impl TableProvider for DisjointTableProvider {
                 exact_writer: false,
             })
             .collect();
-        let decisions = prune(&predicate, &candidates, Visible::Statistics);
-        let kept: Vec<usize> = decisions
-            .iter()
-            .enumerate()
-            .filter(|(_, decision)| !decision.is_skip())
-            .map(|(index, _)| index)
-            .collect();
+        let kept = kept(&predicate, &candidates, Visible::Statistics);
 
         let scope = if filters.is_empty() {
             ReadScope::WholeTable

@@ -11,7 +11,7 @@ use datafusion::common::pruning::PruningStatistics;
 use deltalake::kernel::Add;
 
 use self::view::TermView;
-use super::predicate::{ReadPredicate, StatisticsTest, Test};
+use super::predicate::{ReadPredicate, StatisticsTest, Term, Test};
 use super::statistics::{FileStatistics, StatisticsSchema};
 
 /// Which facts about a file the pruner may use.
@@ -66,7 +66,52 @@ pub fn prune(
     visible: Visible,
 ) -> Vec<Decision> {
     let statistics = FileStatistics::new(predicate.schema(), files, visible);
-    let mut skips: Vec<Option<Decision>> = vec![None; files.len()];
+    judge(predicate, &statistics, visible)
+        .into_iter()
+        .enumerate()
+        .map(|(file, disproof)| match disproof {
+            Some(Disproof::Term(term, pass)) => Decision::Skip {
+                term: evidence::skipped(predicate, &statistics, term, file),
+                by_partition: pass == Visible::PartitionValues,
+            },
+            Some(Disproof::NoRows) => Decision::Skip {
+                term: "no rows".to_owned(),
+                by_partition: false,
+            },
+            None => Decision::Keep {
+                why: evidence::kept(predicate, &statistics, visible, file),
+            },
+        })
+        .collect()
+}
+
+/// The positions of the files that [`prune`] keeps, without the reasons, which cost more than the
+/// judgement where there are many files.
+pub fn kept(predicate: &ReadPredicate, files: &[PruneFile<'_>], visible: Visible) -> Vec<usize> {
+    let statistics = FileStatistics::new(predicate.schema(), files, visible);
+    judge(predicate, &statistics, visible)
+        .iter()
+        .enumerate()
+        .filter(|(_, disproof)| disproof.is_none())
+        .map(|(file, _)| file)
+        .collect()
+}
+
+/// Why no row of a file can match.
+#[derive(Debug, Clone, Copy)]
+enum Disproof<'p> {
+    /// By this term, by facts of this kind.
+    Term(&'p Term, Visible),
+    /// There are none.
+    NoRows,
+}
+
+fn judge<'p>(
+    predicate: &'p ReadPredicate,
+    statistics: &FileStatistics<'_>,
+    visible: Visible,
+) -> Vec<Option<Disproof<'p>>> {
+    let mut disproofs = vec![None; statistics.len()];
     // Partition values first, so that what they decide alone is told apart.
     let mut passes = vec![Visible::PartitionValues];
     if visible == Visible::Statistics {
@@ -76,37 +121,26 @@ pub fn prune(
         for term in predicate.terms() {
             let keeps = match &term.test {
                 Test::Always | Test::Unusable(_) => continue,
-                Test::Never => vec![false; files.len()],
+                Test::Never => vec![false; statistics.len()],
                 Test::Statistics(test) if is_worth(test, predicate.schema(), pass) => may_match(
-                    &TermView::new(&statistics, predicate.schema(), test, pass),
+                    &TermView::new(statistics, predicate.schema(), test, pass),
                     test,
                 ),
                 Test::Statistics(_) => continue,
             };
-            for (file, skip) in skips.iter_mut().enumerate() {
-                if skip.is_none() && keeps.get(file) == Some(&false) {
-                    *skip = Some(Decision::Skip {
-                        term: evidence::skipped(predicate, &statistics, term, file),
-                        by_partition: pass == Visible::PartitionValues,
-                    });
+            for (disproof, keep) in disproofs.iter_mut().zip(keeps) {
+                if disproof.is_none() && !keep {
+                    *disproof = Some(Disproof::Term(term, pass));
                 }
             }
         }
     }
-    skips
-        .into_iter()
-        .enumerate()
-        .map(|(file, skip)| match skip {
-            Some(skip) => skip,
-            None if statistics.has_no_rows(file) => Decision::Skip {
-                term: "no rows".to_owned(),
-                by_partition: false,
-            },
-            None => Decision::Keep {
-                why: evidence::kept(predicate, &statistics, visible, file),
-            },
-        })
-        .collect()
+    for (file, disproof) in disproofs.iter_mut().enumerate() {
+        if disproof.is_none() && statistics.has_no_rows(file) {
+            *disproof = Some(Disproof::NoRows);
+        }
+    }
+    disproofs
 }
 
 /// Whether `test` can prove anything from what is seen in this pass.

@@ -1,6 +1,6 @@
 //! One version of one table: what a scan reads and what the conflict check compares with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -74,8 +74,7 @@ pub struct TableProtocol {
 
 /// One version of a table.
 ///
-/// File paths in `files` are as logged, percent-decoded once. Only paths relative to the table's
-/// root, which are [canonical](crate::read::path::canonical_path), are read and changed.
+/// File paths in `files` are [canonical](crate::read::path::canonical_path).
 #[derive(Debug, Clone)]
 pub struct TableSnapshot {
     /// The version that was read.
@@ -88,6 +87,9 @@ pub struct TableSnapshot {
     pub protocol: TableProtocol,
     /// Live files.
     pub files: Arc<[Arc<Add>]>,
+    /// How the log spells the paths that it does not spell as this crate would: text by canonical
+    /// path.
+    pub spellings: Arc<HashMap<String, String>>,
 }
 
 impl TableSnapshot {

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
 use arrow::compute::nullif;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use deltalake::kernel::Add;
@@ -42,11 +42,12 @@ use self::json::FileJson;
 pub(crate) use self::leaf::Leaf;
 use self::partition::PartitionValue;
 pub(crate) use self::text::fits_decimal;
+use super::column_mapping::{mapped_schema, physical_name};
 use super::prune::{PruneFile, Visible};
 use super::snapshot::TableSnapshot;
 
-/// Tag of an `add` that lists, as a JSON array of names, the top-level float columns that hold no
-/// NaN.
+/// Tag of an `add` that lists, as a JSON array of physical names, the top-level float columns that
+/// hold no NaN.
 pub const NAN_FREE_TAG: &str = "delta-disjoint.nanFree";
 
 /// Tag of an `add` that says `true` where decimal bounds are exact at any precision.
@@ -64,7 +65,8 @@ pub fn string_prefix_length(properties: &BTreeMap<String, String>) -> usize {
 /// What must be known of a table to interpret the statistics and partition values of its files.
 #[derive(Debug, Clone)]
 pub struct StatisticsSchema {
-    /// Columns in table order, partition columns included.
+    /// Columns in table order, partition columns included; of a table that maps its columns, a
+    /// [`mapped_schema`].
     pub schema: SchemaRef,
     /// Partition columns by name.
     pub partition_columns: Vec<String>,
@@ -73,10 +75,12 @@ pub struct StatisticsSchema {
 }
 
 impl StatisticsSchema {
-    /// The statistics schema of `snapshot`.
+    /// The statistics schema of `snapshot`. If its columns are mapped and it cannot be told how, it
+    /// has no columns, so that nothing is known of any.
     pub fn of(snapshot: &TableSnapshot) -> Self {
         Self {
-            schema: SchemaRef::clone(&snapshot.schema),
+            schema: mapped_schema(&snapshot.schema, &snapshot.metadata)
+                .unwrap_or_else(|_| Arc::new(Schema::empty())),
             partition_columns: snapshot.metadata.partition_columns.clone(),
             string_prefix_length: string_prefix_length(&snapshot.metadata.configuration),
         }
@@ -168,7 +172,7 @@ impl<'a> FileStatistics<'a> {
             .get(index)
             .and_then(|file| tag(file.add, NAN_FREE_TAG))
             .and_then(|columns| serde_json::from_str::<Vec<String>>(columns).ok())
-            .is_some_and(|columns| columns.iter().any(|name| name == field.name()))
+            .is_some_and(|columns| columns.iter().any(|name| name == physical_name(field)))
     }
 
     /// The arrays of `leaf`.
@@ -206,7 +210,7 @@ impl<'a> FileStatistics<'a> {
                 if partition {
                     ColumnFacts::of_partition(PartitionValue::of(
                         &file.add.partition_values,
-                        field.name(),
+                        physical_name(field),
                         field.data_type(),
                     ))
                 } else {

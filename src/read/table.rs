@@ -1,16 +1,21 @@
 //! A table by its location: where its log is, and the newest version this process has seen.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::object_store::ObjectStoreUrl;
+use deltalake::kernel::Add;
 use deltalake::logstore::{LogStoreRef, commit_uri_from_version};
 use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 
+use super::column_mapping::plain_field;
 use super::log_store::commit_style;
+use super::path::canonical_path;
+use super::removable::spellings;
 use super::snapshot::{TableMetadata, TableProtocol, TableSnapshot};
 use crate::error::{Error, Result};
 
@@ -232,15 +237,36 @@ pub(crate) fn canonical_location(url: &Url) -> String {
 
 fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     let state = table.snapshot()?.snapshot();
-    let files = state
+    let logged: Vec<Add> = state
         .try_log_data()?
         .iter()
         .map(|view| {
-            #[expect(
-                deprecated,
-                reason = "the one public way to a live file's tags, which say what its statistics are worth"
-            )]
-            Arc::new(view.add_action())
+            // It panics for a deletion vector of a storage type that it does not know.
+            std::panic::catch_unwind(AssertUnwindSafe(|| {
+                #[expect(
+                    deprecated,
+                    reason = "the one public way to a live file's tags, which say what its statistics are worth"
+                )]
+                view.add_action()
+            }))
+            .map_err(|_| {
+                Error::corrupt(format!(
+                    "the deletion vector of the file {} in version {} cannot be used: its storage \
+                     type is unknown",
+                    view.path(),
+                    state.version()
+                ))
+            })
+        })
+        .collect::<Result<_>>()?;
+    let spellings = spellings(table, logged.iter().map(|add| add.path.as_str()))?;
+    let log_store = table.log_store();
+    let root = log_store.root_url();
+    let files = logged
+        .into_iter()
+        .map(|add| {
+            let path = canonical_path(root, &add.path);
+            Arc::new(Add { path, ..add })
         })
         .collect();
     let metadata: TableMetadata = reshape(state.metadata(), "metadata")?;
@@ -251,6 +277,7 @@ fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
         metadata,
         protocol,
         files,
+        spellings: Arc::new(spellings),
     })
 }
 
@@ -265,10 +292,6 @@ fn reshape<T: serde::de::DeserializeOwned>(
 
 /// The schema without field metadata, which would make equal schemas of plans unequal.
 fn plain_schema(schema: &SchemaRef) -> SchemaRef {
-    let fields: Vec<_> = schema
-        .fields()
-        .iter()
-        .map(|field| field.as_ref().clone().with_metadata(HashMap::new()))
-        .collect();
+    let fields: Vec<_> = schema.fields().iter().map(plain_field).collect();
     Arc::new(Schema::new(fields))
 }

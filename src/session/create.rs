@@ -1,6 +1,7 @@
 //! Creating a table: version 0 of its log, written once or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use bytes::Bytes;
@@ -9,12 +10,15 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::clustering::resolve_clustering_columns;
-use super::types::{check_partition_columns, has_timestamp_ntz, schema_json};
+use super::types::{check_partition_columns, check_unmapped_names, has_timestamp_ntz, schema_json};
 use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::clustering::{
     CLUSTERING_DOMAIN, CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, configuration,
+};
+use crate::read::column_mapping::{
+    ColumnMappingMode, ID, MAX_COLUMN_ID, PHYSICAL_NAME, mapped_schema, physical_path,
 };
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
 
@@ -52,7 +56,14 @@ pub async fn create_table(log_store: &LogStoreRef, table: &NewTable<'_>) -> Resu
 
 /// The `metaData` of a new table; refuses what Delta or this crate cannot have.
 pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
-    let schema = schema_json(table.schema)?;
+    let mut schema = schema_json(table.schema)?;
+    let mut configuration = table.properties.clone();
+    if maps_columns(table)? {
+        let highest = map_columns(&mut schema);
+        configuration.insert(MAX_COLUMN_ID.to_owned(), highest.to_string());
+    } else {
+        check_unmapped_names(table.schema)?;
+    }
     check_partition_columns(table.schema, table.partition_columns)?;
     clustering_of(table)?;
     Ok(TableMetadata {
@@ -62,37 +73,81 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
         format: TableFormat::default(),
         schema_string: schema.to_string(),
         partition_columns: table.partition_columns.to_vec(),
-        configuration: table.properties.clone(),
+        configuration,
         created_time: Some(now_millis()),
     })
 }
 
 /// The least `protocol` that a new table needs, so that as many readers as possible take it.
-pub fn new_protocol(table: &NewTable<'_>) -> TableProtocol {
-    let ntz = has_timestamp_ntz(table.schema).then(|| "timestampNtz".to_owned());
-    let mut writer_features: BTreeSet<String> = ntz.clone().into_iter().collect();
-    if !table.clustering_columns.is_empty() {
-        // They bind writers only: any reader takes a clustered table.
-        writer_features.extend([CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE].map(str::to_owned));
-    }
-    if writer_features.is_empty() {
-        return TableProtocol {
-            min_reader_version: 1,
-            min_writer_version: 2,
+///
+/// # Errors
+///
+/// `Unsupported` for an unknown way to map columns.
+pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
+    let maps_columns = maps_columns(table)?;
+    let ntz = has_timestamp_ntz(table.schema);
+    let clustered = !table.clustering_columns.is_empty();
+    if !ntz && !clustered {
+        // Column mapping is what the higher of these legacy versions brought.
+        let (min_reader_version, min_writer_version) = if maps_columns { (2, 5) } else { (1, 2) };
+        return Ok(TableProtocol {
+            min_reader_version,
+            min_writer_version,
             reader_features: None,
             writer_features: None,
-        };
+        });
+    }
+    let reader_features: BTreeSet<String> =
+        [(ntz, "timestampNtz"), (maps_columns, "columnMapping")]
+            .into_iter()
+            .filter(|(used, _)| *used)
+            .map(|(_, feature)| feature.to_owned())
+            .collect();
+    let mut writer_features = reader_features.clone();
+    if clustered {
+        // They bind writers only: any reader takes a clustered table.
+        writer_features.extend([CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE].map(str::to_owned));
     }
     // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
     if table.properties.contains_key("delta.appendOnly") {
         writer_features.insert("appendOnly".to_owned());
     }
-    TableProtocol {
-        min_reader_version: if ntz.is_some() { 3 } else { 1 },
+    Ok(TableProtocol {
+        min_reader_version: if reader_features.is_empty() { 1 } else { 3 },
         min_writer_version: 7,
-        reader_features: ntz.map(|ntz| BTreeSet::from([ntz])),
+        reader_features: Some(reader_features).filter(|features| !features.is_empty()),
         writer_features: Some(writer_features),
+    })
+}
+
+fn maps_columns(table: &NewTable<'_>) -> Result<bool> {
+    Ok(ColumnMappingMode::of(table.properties)? != ColumnMappingMode::None)
+}
+
+/// Gives every field of `data_type`, in Delta's JSON form and at any depth, an id and a physical
+/// name; the answer is the highest id.
+fn map_columns(data_type: &mut Value) -> u32 {
+    fn map(data_type: &mut Value, highest: &mut u32) {
+        for field in data_type
+            .get_mut("fields")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            *highest += 1;
+            field["metadata"][ID] = json!(*highest);
+            field["metadata"][PHYSICAL_NAME] = json!(format!("col-{}", Uuid::new_v4()));
+            map(&mut field["type"], highest);
+        }
+        for key in ["elementType", "keyType", "valueType"] {
+            if let Some(inner) = data_type.get_mut(key) {
+                map(inner, highest);
+            }
+        }
     }
+    let mut highest = 0;
+    map(data_type, &mut highest);
+    highest
 }
 
 fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
@@ -113,15 +168,21 @@ fn first_entry(table: &NewTable<'_>) -> Result<Bytes> {
         "txnId": Uuid::new_v4().to_string(),
     });
     let mut rest = vec![
-        json!({"protocol": to_value(&new_protocol(table))?}),
+        json!({"protocol": to_value(&new_protocol(table)?)?}),
         json!({"metaData": to_value(&metadata)?}),
     ];
     if !clustering.is_empty() {
+        // Readers look them up where statistics are.
+        let columns = mapped_schema(&Arc::new(table.schema.clone()), &metadata)?;
+        let physical = clustering
+            .iter()
+            .map(|column| physical_path(&columns, column))
+            .collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = clustering.iter().map(|column| column.join(".")).collect();
         commit_info["operationParameters"]["clusterBy"] = json_text(&names)?.into();
         rest.push(json!({"domainMetadata": {
             "domain": CLUSTERING_DOMAIN,
-            "configuration": configuration(&clustering)?,
+            "configuration": configuration(&physical)?,
             "removed": false,
         }}));
     }

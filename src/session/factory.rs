@@ -17,6 +17,7 @@ use super::table_options::{TableOptions, table_options};
 use super::types::{same_columns, same_partition_columns};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::clustering::clustering_columns;
+use crate::read::column_mapping::{mapped_schema, physical_path};
 use crate::read::provider::DisjointTableProvider;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
@@ -142,8 +143,13 @@ async fn same_clustering(
         declared.partition_columns,
         declared.clustering_columns,
     )?;
+    let mapped = mapped_schema(&snapshot.schema, &snapshot.metadata)?;
+    let physical = declared
+        .iter()
+        .map(|column| physical_path(&mapped, column))
+        .collect::<Result<Vec<_>>>()?;
     let existing = clustering_columns(provider.handle(), snapshot).await?;
-    if declared == existing {
+    if physical == existing {
         return Ok(());
     }
     let names = |columns: &[Vec<String>]| match columns {

@@ -123,10 +123,7 @@ const PROPERTIES: &[(&str, Takes)] = &[
     ),
     (
         "delta.columnMapping.mode",
-        Takes::Without {
-            feature: "columnMapping",
-            allowed: &["none"],
-        },
+        Takes::OneOf(&["none", "name", "id"]),
     ),
     ("delta.dataSkippingNumIndexedCols", Takes::IndexedColumns),
     ("delta.dataSkippingStatsColumns", Takes::ColumnList),
@@ -328,9 +325,9 @@ mod tests {
             ),
             (
                 "delta.columnmapping.mode",
-                "None",
+                "Name",
                 "delta.columnMapping.mode",
-                "none",
+                "name",
             ),
         ] {
             let options = one(key, value).expect(key);
@@ -351,6 +348,7 @@ mod tests {
             ("delta.dataskippingnumindexedcols", "-2", "-1 for all"),
             ("delta.dataskippingstatscolumns", "a,", "commas"),
             ("delta.targetfilesize", "big", "128mb"),
+            ("delta.columnmapping.mode", "on", "none or name or id"),
             ("delta.logretentionduration", "interval 1 month", "30 days"),
             ("delta.logretentionduration", "interval -1 day", "30 days"),
             (
@@ -370,7 +368,6 @@ mod tests {
         for (key, value, expected) in [
             ("delta.enablechangedatafeed", "true", "changeDataFeed"),
             ("delta.enabledeletionvectors", "true", "deletionVectors"),
-            ("delta.columnmapping.mode", "name", "columnMapping"),
             ("delta.checkpointpolicy", "v2", "v2Checkpoint"),
             ("delta.constraints.positive", "id > 0", "checkConstraints"),
         ] {

@@ -23,8 +23,7 @@ use crate::error::{Error, Result};
 
 /// `schema` in Delta's JSON form, for [`schema_string`].
 ///
-/// Nullability is kept; names must be ones that Delta takes without column mapping, and differ by
-/// more than case.
+/// Nullability is kept; names must differ by more than case.
 ///
 /// [`schema_string`]: crate::read::snapshot::TableMetadata::schema_string
 pub fn schema_json(schema: &Schema) -> Result<Value> {
@@ -32,6 +31,11 @@ pub fn schema_json(schema: &Schema) -> Result<Value> {
         return Err(Error::invalid("a table without columns"));
     }
     struct_json(schema.fields(), "")
+}
+
+/// Refuses names, however deep, that Delta takes only in a table that maps its columns.
+pub fn check_unmapped_names(schema: &Schema) -> Result<()> {
+    check_characters(schema.fields(), "")
 }
 
 /// Whether `schema` holds a `timestamp_ntz`, however deep; such a table needs the table feature
@@ -129,7 +133,9 @@ fn struct_json(fields: &Fields, path: &str) -> Result<Value> {
     let mut list = Vec::with_capacity(fields.len());
     for field in fields {
         let path = join(path, field.name());
-        check_name(field.name(), &path)?;
+        if field.name().is_empty() {
+            return Err(Error::invalid("a column without a name"));
+        }
         if !seen.insert(field.name().to_lowercase()) {
             return Err(Error::invalid(format!(
                 "the column {path} is there twice; Delta tells names apart by more than case"
@@ -216,17 +222,35 @@ fn type_json(data_type: &DataType, path: &str) -> Result<Value> {
     })
 }
 
-fn check_name(name: &str, path: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::invalid("a column without a name"));
+fn check_characters(fields: &Fields, path: &str) -> Result<()> {
+    for field in fields {
+        let path = join(path, field.name());
+        let odd = |c: &char| FORBIDDEN_CHARACTERS.contains(c);
+        if let Some(character) = field.name().chars().find(odd) {
+            return Err(Error::unsupported(format!(
+                "the name of the column {path} holds {character:?}, which needs column mapping: \
+                 create the table with OPTIONS ('delta.columnMapping.mode' 'name'), or use a name \
+                 without any of \" ,;{{}}()\\n\\t=\""
+            )));
+        }
+        check_inner_characters(field.data_type(), &path)?;
     }
-    match name.chars().find(|c| FORBIDDEN_CHARACTERS.contains(c)) {
-        None => Ok(()),
-        Some(character) => Err(Error::unsupported(format!(
-            "the name of the column {path} holds {character:?}, which needs column mapping; this \
-             version of delta-disjoint cannot create such a table, so use a name without any of \
-             \" ,;{{}}()\\n\\t=\""
-        ))),
+    Ok(())
+}
+
+fn check_inner_characters(data_type: &DataType, path: &str) -> Result<()> {
+    match data_type {
+        DataType::Struct(fields) => check_characters(fields, path),
+        DataType::List(element) | DataType::LargeList(element) => {
+            check_inner_characters(element.data_type(), path)
+        }
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(entries) => entries
+                .iter()
+                .try_for_each(|entry| check_inner_characters(entry.data_type(), path)),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 

@@ -23,6 +23,7 @@ use arrow::datatypes::{DataType, Fields, SchemaRef};
 
 use super::statistics_columns::StatisticsColumns;
 use crate::error::{Error, Result};
+use crate::read::column_mapping::physical_name;
 
 mod bounds;
 mod text;
@@ -38,17 +39,17 @@ pub struct FileStatisticsCollector {
 }
 
 impl FileStatisticsCollector {
-    /// A collector for a file whose columns are `file_schema`, in that order (no partition
-    /// columns).
-    pub fn new(file_schema: &SchemaRef, indexed: &StatisticsColumns) -> Self {
+    /// A collector for a file with these `columns` of the table, in that order (no partition
+    /// columns). Its results bear their physical names.
+    pub fn new(columns: &SchemaRef, indexed: &StatisticsColumns) -> Self {
         Self {
             num_records: 0,
-            columns: collect_columns(file_schema.fields(), &mut Vec::new(), indexed),
+            columns: collect_columns(columns.fields(), &mut Vec::new(), indexed),
             string_prefix_length: indexed.string_prefix_length(),
         }
     }
 
-    /// Sees the rows of `batch`, which has the schema of the file.
+    /// Sees the rows of `batch`, which has the columns of the file, under whatever names.
     pub fn update(&mut self, batch: &RecordBatch) -> Result<()> {
         for column in &mut self.columns {
             let array = batch.columns().get(column.index).ok_or_else(|| {
@@ -80,6 +81,7 @@ impl FileStatisticsCollector {
 /// What is known of one column or, if it is a struct, of its fields.
 #[derive(Debug)]
 struct ColumnStatistics {
+    /// The physical name.
     name: String,
     /// Position among its siblings in the file.
     index: usize,
@@ -125,7 +127,7 @@ fn collect_columns(
 ) -> Vec<ColumnStatistics> {
     let mut columns = Vec::new();
     for (index, field) in fields.iter().enumerate() {
-        path.push(field.name().clone());
+        path.push(physical_name(field).to_owned());
         let kind = match field.data_type() {
             DataType::Struct(inner) => {
                 let inner = collect_columns(inner, path, indexed);
@@ -139,7 +141,7 @@ fn collect_columns(
         path.pop();
         if let Some(kind) = kind {
             columns.push(ColumnStatistics {
-                name: field.name().clone(),
+                name: physical_name(field).to_owned(),
                 index,
                 kind,
             });

@@ -25,11 +25,13 @@ use deltalake::kernel::Add;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
+use super::file_statistics::FileStatisticsCollector;
 use super::partition::{partition_directory, split_by_partition};
 use super::statistics_columns::StatisticsColumns;
 use super::table_properties::target_file_size;
 use super::validate::conform;
 use crate::error::{Error, Result};
+use crate::read::column_mapping::{file_schema, mapped_schema, physical_name, relabel};
 use crate::read::snapshot::TableMetadata;
 use crate::storage::delete_files;
 
@@ -51,10 +53,15 @@ pub struct FileWriters {
     store: Arc<dyn ObjectStore>,
     /// Columns in table order, partition columns included.
     table_schema: SchemaRef,
-    /// Columns of the files, without the partition columns.
+    /// Columns of the table that are in the files, hence without the partition columns; mapped, where
+    /// the table maps its columns.
+    columns: SchemaRef,
+    /// The same columns under the names that they have in the files.
     file_schema: SchemaRef,
     file_columns: Vec<usize>,
     partition_columns: Vec<usize>,
+    /// Names of the partition columns in `partitionValues`.
+    partition_keys: Vec<String>,
     statistics: StatisticsColumns,
     target_file_size: u64,
     open: HashMap<FileKey, OpenFile>,
@@ -67,7 +74,8 @@ pub struct FileWriters {
 
 impl FileWriters {
     /// Writers for a table with `table_schema` (columns in table order, partition columns included)
-    /// and `metadata`, into `store`, which is rooted at the table.
+    /// and `metadata`, into `store`, which is rooted at the table. Where the table maps its columns,
+    /// files, statistics and partition values have the physical names, and files the field ids.
     pub fn try_new(
         store: Arc<dyn ObjectStore>,
         table_schema: &SchemaRef,
@@ -94,22 +102,29 @@ impl FileWriters {
                 "a table whose columns are all partition columns",
             ));
         }
-        let fields: Vec<_> = table_schema
+        let mapped = mapped_schema(table_schema, metadata)?;
+        let fields: Vec<_> = mapped
             .fields()
             .iter()
             .enumerate()
             .filter(|(column, _)| file_columns.contains(column))
             .map(|(_, field)| Arc::clone(field))
             .collect();
-        let file_schema: SchemaRef = Arc::new(Schema::new(fields));
+        let columns: SchemaRef = Arc::new(Schema::new(fields));
+        let partition_keys = partition_columns
+            .iter()
+            .map(|column| physical_name(mapped.field(*column)).to_owned())
+            .collect();
         Ok(Self {
             store,
             table_schema: Arc::clone(table_schema),
-            statistics: StatisticsColumns::new(&file_schema, &metadata.configuration),
+            statistics: StatisticsColumns::new(&columns, &metadata.configuration),
             target_file_size: target_file_size(&metadata.configuration),
-            file_schema,
+            file_schema: file_schema(&columns),
+            columns,
             file_columns,
             partition_columns,
+            partition_keys,
             open: HashMap::new(),
             clock: 0,
             begun: Vec::new(),
@@ -195,7 +210,7 @@ impl FileWriters {
                 Arc::clone(&self.store),
                 path,
                 &self.file_schema,
-                &self.statistics,
+                FileStatisticsCollector::new(&self.columns, &self.statistics),
             )?;
             self.open.insert(key.clone(), file);
         }
@@ -240,12 +255,9 @@ impl FileWriters {
         let Some(file) = self.open.get_mut(key) else {
             return Ok(());
         };
-        let names = self
-            .partition_columns
-            .iter()
-            .map(|column| self.table_schema.field(*column).name().clone());
+        let keys = self.partition_keys.iter().cloned();
         let add = file
-            .complete(names.zip(key.partition.iter().cloned()).collect())
+            .complete(keys.zip(key.partition.iter().cloned()).collect())
             .await?;
         self.open.remove(key);
         self.adds.push(add);
@@ -253,11 +265,8 @@ impl FileWriters {
     }
 
     fn new_path(&self, values: &[Option<String>]) -> Result<Path> {
-        let names = self
-            .partition_columns
-            .iter()
-            .map(|column| self.table_schema.field(*column).name().as_str());
-        let directory = partition_directory(names, values);
+        let keys = self.partition_keys.iter().map(String::as_str);
+        let directory = partition_directory(keys, values);
         let name = format!("part-00000-{}-c000.snappy.parquet", uuid::Uuid::new_v4());
         // Parsed, not built from parts: the percent signs in it are already part of the name.
         Path::parse(format!("{directory}/{name}")).map_err(|error| {
@@ -306,8 +315,9 @@ fn project(rows: &RecordBatch, columns: &[usize], schema: &SchemaRef) -> Result<
     let arrays = columns
         .iter()
         .filter_map(|column| rows.columns().get(*column))
-        .map(Arc::clone)
-        .collect();
+        .zip(schema.fields())
+        .map(|(array, field)| relabel(array, field.data_type()))
+        .collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(|error| {
         Error::internal(format!("rows do not fit the file: {error}")).with_source(error)

@@ -10,26 +10,28 @@ use std::collections::{BTreeMap, HashSet};
 use arrow::datatypes::{DataType, Fields, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::read::column_mapping::physical_name;
 use crate::read::statistics::string_prefix_length;
 
 /// The leaf columns with statistics, and the length at which string bounds are cut.
 #[derive(Debug, Clone)]
 pub struct StatisticsColumns {
+    /// By physical names.
     leaves: HashSet<Vec<String>>,
     string_prefix_length: usize,
 }
 
 impl StatisticsColumns {
-    /// The choice for a file whose columns are `file_schema` (no partition columns), by the table's
-    /// properties.
-    pub fn new(file_schema: &SchemaRef, properties: &BTreeMap<String, String>) -> Self {
+    /// The choice for a file with these `columns` of the table (no partition columns), by the table's
+    /// properties, which speak of columns by the table's names.
+    pub fn new(columns: &SchemaRef, properties: &BTreeMap<String, String>) -> Self {
         let mut leaves = Vec::new();
-        collect_leaves(file_schema.fields(), &mut Vec::new(), &mut leaves);
+        collect_leaves(columns.fields(), &LeafColumn::default(), &mut leaves);
         if let Some(wanted) = properties
             .get("delta.dataSkippingStatsColumns")
             .and_then(|list| parse_column_list(list))
         {
-            leaves.retain(|leaf| wanted.iter().any(|name| starts_with(leaf, name)));
+            leaves.retain(|leaf| wanted.iter().any(|name| starts_with(&leaf.names, name)));
         } else {
             let count = properties
                 .get("delta.dataSkippingNumIndexedCols")
@@ -40,7 +42,7 @@ impl StatisticsColumns {
             leaves.truncate(usize::try_from(count).unwrap_or(usize::MAX));
         }
         Self {
-            leaves: leaves.into_iter().collect(),
+            leaves: leaves.into_iter().map(|leaf| leaf.path).collect(),
             string_prefix_length: string_prefix_length(properties),
         }
     }
@@ -59,12 +61,12 @@ impl StatisticsColumns {
             return Ok(self);
         }
         let mut leaves = Vec::new();
-        collect_leaves(file_schema.fields(), &mut Vec::new(), &mut leaves);
+        collect_leaves(file_schema.fields(), &LeafColumn::default(), &mut leaves);
         for column in clustering {
             let of_column: Vec<_> = leaves
                 .iter()
-                .filter(|leaf| leaf.starts_with(column))
-                .cloned()
+                .filter(|leaf| leaf.path.starts_with(column))
+                .map(|leaf| leaf.path.clone())
                 .collect();
             if of_column.is_empty() {
                 return Err(Error::corrupt(format!(
@@ -77,7 +79,7 @@ impl StatisticsColumns {
         Ok(self)
     }
 
-    /// Whether the leaf column at `path` (one name a level) has statistics.
+    /// Whether the leaf column at `path` (one physical name a level) has statistics.
     pub fn contains(&self, path: &[String]) -> bool {
         self.leaves.contains(path)
     }
@@ -142,14 +144,24 @@ fn starts_with(leaf: &[String], path: &[String]) -> bool {
             .all(|(a, b)| a.to_lowercase() == b.to_lowercase())
 }
 
-fn collect_leaves(fields: &Fields, path: &mut Vec<String>, leaves: &mut Vec<Vec<String>>) {
+/// A leaf column, by one name a level.
+#[derive(Debug, Clone, Default)]
+struct LeafColumn {
+    /// The table's names.
+    names: Vec<String>,
+    /// The physical names.
+    path: Vec<String>,
+}
+
+fn collect_leaves(fields: &Fields, parent: &LeafColumn, leaves: &mut Vec<LeafColumn>) {
     for field in fields {
-        path.push(field.name().clone());
+        let mut leaf = parent.clone();
+        leaf.names.push(field.name().clone());
+        leaf.path.push(physical_name(field).to_owned());
         match field.data_type() {
-            DataType::Struct(inner) => collect_leaves(inner, path, leaves),
-            _ => leaves.push(path.clone()),
+            DataType::Struct(inner) => collect_leaves(inner, &leaf, leaves),
+            _ => leaves.push(leaf),
         }
-        path.pop();
     }
 }
 

@@ -404,3 +404,64 @@ async fn statement_dropped_before_its_commit_leaves_the_table_as_it_was() {
         assert_eq!(table.version().await, version + 1, "{text}");
     }
 }
+
+/// What makes a transaction of `t`, and the rows that it leaves.
+const TRANSACTION: [&str; 3] = [
+    "INSERT INTO t VALUES (500, 500), (501, 501)",
+    "UPDATE t SET x = -1 WHERE id >= 20",
+    "DELETE FROM t WHERE id BETWEEN 21 AND 500",
+];
+
+#[tokio::test]
+async fn commit_of_a_transaction_is_as_safe_as_that_of_a_statement() {
+    for fault in [
+        Fault::AlwaysLost,
+        Fault::AnswerLost,
+        Fault::Silent(Notify::new()),
+    ] {
+        let table = Table::numbers(3, 10, "").await;
+        let (rows, files, version) = (
+            contents(&table).await,
+            table.files_on_disk(),
+            table.version().await,
+        );
+        let (ctx, faulty) = Faulty::session(&table, fault).await;
+        run(&ctx, "SET delta.max_commit_attempts = 3").await;
+        run(&ctx, "BEGIN").await;
+        for statement in TRANSACTION {
+            run(&ctx, statement).await;
+        }
+        assert_eq!(faulty.puts(), 0);
+        let committing = tokio::spawn({
+            let ctx = ctx.clone();
+            async move { try_run(&ctx, "COMMIT").await.map(|_| ()) }
+        });
+        match &faulty.fault {
+            Fault::AlwaysLost => {
+                let error = committing.await.expect("no panic").expect_err("contended");
+                let found = Error::find(&error).expect("ours");
+                assert_eq!(found.kind(), ErrorKind::Contended, "{error}");
+                assert_eq!(table.version().await, version + 3);
+                assert_eq!(table.files_on_disk(), files);
+                assert_eq!(contents(&table).await, rows);
+            }
+            Fault::AnswerLost => {
+                committing.await.expect("no panic").expect("committed");
+                assert_eq!(table.version().await, version + 1);
+                let changed = table.rows("SELECT id FROM t WHERE x = -1").await;
+                assert_eq!(changed.len(), 2, "ids 20 and 501: {changed:?}");
+                assert_eq!(contents(&table).await.len(), 22);
+            }
+            Fault::Silent(reached) => {
+                reached.notified().await;
+                committing.abort();
+                assert!(committing.await.expect_err("dropped").is_cancelled());
+                assert_eq!(table.version().await, version);
+                assert_eq!(contents(&table).await, rows);
+            }
+        }
+        // In no transaction any more.
+        run(&ctx, "BEGIN").await;
+        run(&ctx, "ROLLBACK").await;
+    }
+}

@@ -316,7 +316,7 @@ async fn options_are_told_apart_and_checked() {
             "Serializable or WriteSerializable",
         ),
         ("'delta.enableChangeDataFeed' 'true'", "changeDataFeed"),
-        ("'delta.columnMapping.mode' 'name'", "columnMapping"),
+        ("'delta.columnMapping.mode' 'on'", "none or name or id"),
         ("'delta.constraints.c' 'id > 0'", "checkConstraints"),
         ("'delta.appendOnly' 'maybe'", "true or false"),
     ] {

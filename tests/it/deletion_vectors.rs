@@ -2,7 +2,7 @@
 
 mod changes;
 mod reading;
-mod vectors;
+pub mod vectors;
 mod winners;
 
 use serde_json::{Value, json};

@@ -148,27 +148,19 @@ const CHANGES: [&str; 5] = [
 
 #[tokio::test]
 async fn tables_that_cannot_be_read_are_refused_by_name() {
-    let mapped = |mode: &'static str| async move {
-        HandMade::new()
-            .await
-            .legacy(2, 5)
-            .property("delta.columnMapping.mode", mode)
-            .property("delta.columnMapping.maxColumnId", "2")
-            .fields(|number, field| {
-                field["metadata"] = json!({
-                    "delta.columnMapping.id": number,
-                    "delta.columnMapping.physicalName": format!("col-{number}"),
-                });
-            })
-    };
     for (table, feature) in [
-        (mapped("name").await, "columnMapping"),
-        (mapped("id").await, "columnMapping"),
         (
             HandMade::new()
                 .await
-                .features(&["typeWidening"], &["typeWidening"]),
-            "typeWidening",
+                .legacy(1, 2)
+                .property("delta.columnMapping.mode", "name"),
+            "columnMapping",
+        ),
+        (
+            HandMade::new()
+                .await
+                .features(&["catalogManaged"], &["catalogManaged"]),
+            "catalogManaged",
         ),
         (
             HandMade::new()
@@ -285,6 +277,26 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
             "rowTracking",
         ),
         (
+            table()
+                .await
+                .features(&[], &["materializePartitionColumns"]),
+            "materializePartitionColumns",
+        ),
+        (
+            table()
+                .await
+                .features(&[], &["icebergCompatV2"])
+                .property("delta.enableIcebergCompatV2", "true"),
+            "icebergCompatV2",
+        ),
+        (
+            table()
+                .await
+                .features(&["typeWidening"], &["typeWidening"])
+                .property("delta.enableTypeWidening", "true"),
+            "typeWidening",
+        ),
+        (
             table().await.features(&[], &["madeUpFeature"]),
             "madeUpFeature",
         ),
@@ -376,7 +388,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
         .expect("planned");
     let protocol = json!({"protocol": {
         "minReaderVersion": 3, "minWriterVersion": 7,
-        "readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"],
+        "readerFeatures": ["madeUpFeature"], "writerFeatures": ["madeUpFeature"],
     }});
     std::fs::write(
         format!("{}/_delta_log/{:020}.json", table.path(), 1),
@@ -390,7 +402,7 @@ async fn a_feature_that_comes_later_is_refused_by_the_next_statement() {
     ];
     for error in errors {
         assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
-        assert!(error.to_string().contains("typeWidening"), "{error}");
+        assert!(error.to_string().contains("madeUpFeature"), "{error}");
     }
 }
 

@@ -36,6 +36,9 @@ use self::tables::Tables;
 /// Histories of a normal run.
 const CASES: u64 = 500;
 
+/// One history in so many also runs with data skipping off.
+const COMPARED: u64 = 4;
+
 /// Histories that run at the same time.
 const CONCURRENCY: usize = 4;
 
@@ -51,7 +54,7 @@ fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
         .enable_all()
         .build()
         .expect("runtime");
-    let outcomes: Vec<Result<[Tally; 2], String>> = runtime.block_on(async {
+    let outcomes: Vec<Result<(Tally, Option<Tally>), String>> = runtime.block_on(async {
         let tables = Arc::new(Tables::create().await);
         futures::stream::iter(seeds)
             .map(|seed| {
@@ -59,8 +62,11 @@ fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
                 let task = tokio::spawn(async move {
                     let history = History::of_seed(seed);
                     let skipping = history.run(&tables, true).await?;
+                    if seed % COMPARED != 0 {
+                        return Ok((skipping, None));
+                    }
                     let partitions = history.run(&tables, false).await?;
-                    Ok([skipping, partitions])
+                    Ok((skipping, Some(partitions)))
                 });
                 async move {
                     task.await
@@ -71,21 +77,25 @@ fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
             .collect()
             .await
     });
-    let mut total = [Tally::default(); 2];
+    let mut total = Tally::default();
+    // The compared histories: with skipping and without.
+    let mut compared = [Tally::default(); 2];
     let mut failures = Vec::new();
     for outcome in outcomes {
         match outcome {
-            Ok([skipping, partitions]) => {
-                total[0] += skipping;
-                total[1] += partitions;
+            Ok((skipping, partitions)) => {
+                total += skipping;
+                if let Some(partitions) = partitions {
+                    compared[0] += skipping;
+                    compared[1] += partitions;
+                }
             }
             Err(failure) => failures.push(failure),
         }
     }
-    println!(
-        "{cases} histories\nwith skipping:    {}\npartitions alone: {}",
-        total[0], total[1]
-    );
+    println!("{cases} histories: {total}");
+    println!("one in {COMPARED} of them: {}", compared[0]);
+    println!("by partition values alone: {}", compared[1]);
     assert!(
         failures.is_empty(),
         "{} of {cases} histories fail, the first:\n{}",
@@ -93,9 +103,9 @@ fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
         failures[0]
     );
     if cases >= CASES {
-        assert!(total[0].lost > 0, "nobody met anybody");
+        assert!(total.lost > 0, "nobody met anybody");
         assert!(
-            total[0].commit_rate() > total[1].commit_rate() + 5.0,
+            compared[0].commit_rate() > compared[1].commit_rate(),
             "skipping gains nothing"
         );
     }

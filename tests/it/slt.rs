@@ -7,6 +7,8 @@
 //! SLT_EXTRA=<path> cargo test --test it slt::extra
 //! ```
 //!
+//! A relative path starts from the folder of `Cargo.toml`.
+//!
 //! Each file has
 //!
 //! - an empty directory of its own, `$__TEST_DIR__` after `control substitution on`;

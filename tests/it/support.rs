@@ -99,9 +99,11 @@ impl Table {
         table
     }
 
-    /// A copy of the table's folder.
+    /// A copy of the table's folder, in memory where the system has a file system there: for tests
+    /// that copy a table very often.
     pub fn copy_folder(&self) -> TempDir {
-        let dir = tempfile::tempdir().expect("temporary folder");
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let dir = dir.expect("temporary folder");
         copy_folder(self.dir.path(), dir.path());
         dir
     }

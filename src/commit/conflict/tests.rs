@@ -4,7 +4,9 @@ use std::sync::Arc;
 use datafusion::error::DataFusionError;
 use deltalake::kernel::{Add, DomainMetadata, Transaction};
 
+mod damage;
 mod serial_order;
+mod small_world;
 
 use super::*;
 use crate::commit::fixtures::{

@@ -91,7 +91,7 @@ fn odd_paths_are_refused() {
         (PersistedRelative, "//x^-aqEH.-t@S}K{vb[*k^"),
         (PersistedRelative, "a?^-aqEH.-t@S}K{vb[*k^"),
         (PersistedAbsolute, "s3://bucket/v.bin"),
-        (PersistedAbsolute, "v:bin"),
+        (PersistedAbsolute, "/v.bin"),
     ] {
         locate(&root, &descriptor(storage_type, path)).expect_err(path);
     }

@@ -41,6 +41,14 @@ fn readable_tables_are_accepted() {
             vec![("delta.columnMapping.mode", "none")],
         ),
         (
+            protocol(2, 5, &[]),
+            vec![("delta.columnMapping.mode", "name")],
+        ),
+        (
+            protocol(3, 7, &["columnMapping"]),
+            vec![("delta.columnMapping.mode", "id")],
+        ),
+        (
             protocol(
                 3,
                 7,
@@ -65,9 +73,9 @@ fn unreadable_tables_are_refused_by_name() {
     for (protocol, metadata, parts) in [
         (protocol(4, 7, &[]), &plain, vec!["reader version 4"]),
         (
-            protocol(3, 7, &["typeWidening"]),
+            protocol(3, 7, &["catalogManaged"]),
             &plain,
-            vec!["typeWidening"],
+            vec!["catalogManaged"],
         ),
         (
             protocol(1, 7, &["collations"]),
@@ -78,9 +86,19 @@ fn unreadable_tables_are_refused_by_name() {
             vec!["collations", "column s"],
         ),
         (
-            protocol(2, 5, &[]),
+            protocol(1, 2, &[]),
             &metadata(&[("delta.columnMapping.mode", "name")], ID),
-            vec!["columnMapping", "delta.columnMapping.mode = name"],
+            vec!["columnMapping", "delta.columnMapping.mode"],
+        ),
+        (
+            protocol(3, 7, &["v2Checkpoint"]),
+            &metadata(&[("delta.columnMapping.mode", "id")], ID),
+            vec!["columnMapping"],
+        ),
+        (
+            protocol(2, 5, &[]),
+            &metadata(&[("delta.columnMapping.mode", "other")], ID),
+            vec!["columnMapping", "delta.columnMapping.mode = other"],
         ),
     ] {
         assert_refused(check_readable(&protocol, metadata), &parts);
@@ -175,11 +193,6 @@ fn used_features_are_refused_with_their_user() {
             vec![("delta.enableChangeDataFeed", "true")],
             ID.to_owned(),
             vec!["changeDataFeed", "delta.enableChangeDataFeed"],
-        ),
-        (
-            vec![("delta.columnMapping.mode", "id")],
-            ID.to_owned(),
-            vec!["columnMapping"],
         ),
         (
             vec![],

@@ -1,10 +1,11 @@
+mod field_reports;
 mod single_values;
 mod skip_law;
 mod struct_fields;
 
-use arrow::datatypes::{DataType, Schema};
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::random;
 use datafusion::logical_expr::{Expr, cast, col, lit};
@@ -360,6 +361,27 @@ fn timestamps_are_compared_in_utc_and_widened() {
             ("CAST(ts AS TIME) = '23:30:00'", false),
         ],
     );
+}
+
+#[test]
+fn literals_of_other_zones_are_the_same_instant() {
+    let schema = table(&[("ts", timestamp())], &[]);
+    // 2020-06-01T00:00:00+05:00
+    let literal = "arrow_cast('2020-06-01T00:00:00', 'Timestamp(Microsecond, Some(\"+05:00\"))')";
+    for (stored, op, expected) in [
+        ("2020-05-31T20:00:00.000Z", "<", true),
+        ("2020-05-31T20:00:00.000Z", ">", false),
+        ("2020-05-31T18:00:00.000Z", "<", false),
+        ("2020-05-31T18:00:00.000Z", ">", true),
+        ("2020-05-31T19:00:00.000Z", "=", false),
+        ("2020-06-01T00:00:00.000Z", "=", true),
+    ] {
+        let add = file(&format!(
+            r#"{{"minValues":{{"ts":"{stored}"}},"maxValues":{{"ts":"{stored}"}}}}"#
+        ));
+        let sql = format!("ts {op} {literal}");
+        assert_eq!(skips(&schema, &sql, &add), expected, "{stored} {op}");
+    }
 }
 
 #[test]

@@ -22,6 +22,9 @@ const OFFSET_ERROR: i64 = 60_000_000;
 /// 1972-01-08T00:00:00Z. The last zone offset with seconds went out of use the day before.
 const WHOLE_MINUTE_OFFSETS: i64 = 63_676_800_000_000;
 
+/// Digits that tell every float from its neighbours.
+const FLOAT_DIGITS: usize = 9;
+
 /// Which bound a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
@@ -72,7 +75,7 @@ pub(super) fn bound(
             let stated = match infinity(value) {
                 Some(true) => f64::INFINITY,
                 Some(false) => f64::NEG_INFINITY,
-                None => text::double(json::number(value)?)?,
+                None => double_bound(json::number(value)?, side)?,
             };
             Some(ScalarValue::from(match side {
                 _ if stated != 0.0 => stated,
@@ -123,6 +126,26 @@ pub(crate) fn has_null_count(data_type: &DataType) -> bool {
             | DataType::LargeBinary
             | DataType::BinaryView
     )
+}
+
+/// The number `text`, or the float that it stands for if that lies further out. A column that is a
+/// double now may have been a float when its bounds were written (type widening): the text 3.4 then
+/// stands for 3.4000000953674316.
+fn double_bound(text: &str, side: Side) -> Option<f64> {
+    let stated = text::double(text)?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let digits = mantissa.trim_start_matches(['-', '0', '.']);
+    // A float's text never needs more.
+    if digits.bytes().filter(u8::is_ascii_digit).count() > FLOAT_DIGITS {
+        return Some(stated);
+    }
+    Some(match text::float(text).map(f64::from) {
+        Some(float) if float.is_finite() => match side {
+            Side::Min => stated.min(float),
+            Side::Max => stated.max(float),
+        },
+        _ => stated,
+    })
 }
 
 fn decimal_bound(

@@ -40,9 +40,10 @@ impl ColumnFacts {
     /// The facts about the data column, or the field of one, at the end of `path`. `wide` files have
     /// live rows that their statistics do not tell from deleted ones.
     pub(super) fn of_data(file: &FileJson<'_>, path: &[&Field], wide: bool, trust: Trust) -> Self {
-        let (Some((field, parents)), Some(keys)) = (path.split_last(), keys(path)) else {
+        let Some((field, parents)) = path.split_last() else {
             return Self::default();
         };
+        let keys = keys(path);
         let data_type = field.data_type();
         if !has_null_count(data_type) {
             return Self::default();

@@ -2,12 +2,15 @@
 //! remembered as such, and a piece that is broken is missing without spoiling its neighbours.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+/// Levels of nested columns that are looked through. No table nests as deeply; text that does would
+/// use up the stack.
+const MAX_NESTING: usize = 64;
 
 /// What an object says about one of its keys.
 #[derive(Debug, Clone, Copy)]
@@ -20,25 +23,25 @@ pub(super) enum Piece<'a> {
     Value(&'a RawValue),
 }
 
-/// A JSON object whose values are still text.
-#[derive(Debug, Default)]
-pub(super) struct Object<'a> {
-    entries: HashMap<Cow<'a, str>, Option<&'a RawValue>>,
-}
+/// A JSON object that is still text. It is read anew for each question, so that of many files with
+/// many columns nothing is kept that nobody asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Object<'a>(Option<&'a str>);
 
 impl<'a> Object<'a> {
-    /// Reads `text`; an empty object where it is not one.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+    /// The object that `piece` is; empty where it is none or cannot be trusted.
+    fn of(piece: Piece<'a>) -> Self {
+        match piece {
+            Piece::Value(value) => Self(Some(value.get())),
+            Piece::Absent | Piece::Repeated => Self(None),
+        }
     }
 
     /// The piece under exactly this key.
-    pub(super) fn get(&self, key: &str) -> Piece<'a> {
-        match self.entries.get(key) {
+    fn get(&self, key: &str) -> Piece<'a> {
+        match self.0.and_then(|text| pick(text, [key])) {
+            Some([piece]) => piece,
             None => Piece::Absent,
-            Some(None) => Piece::Repeated,
-            Some(Some(value)) if value.get() == "null" => Piece::Absent,
-            Some(Some(value)) => Piece::Value(value),
         }
     }
 
@@ -49,69 +52,115 @@ impl<'a> Object<'a> {
         };
         let mut piece = self.get(first);
         for key in rest {
-            let Piece::Value(value) = piece else { break };
-            piece = match Self::parse(value.get()) {
-                Some(object) => object.get(key),
-                None => Piece::Absent,
-            };
+            let Piece::Value(_) = piece else { break };
+            piece = Self::of(piece).get(key);
         }
         piece
     }
 
-    /// The object under `key`; empty where there is none or it cannot be trusted.
-    fn child(&self, key: &str) -> Self {
-        match self.get(key) {
-            Piece::Value(value) => Self::parse(value.get()).unwrap_or_default(),
-            Piece::Absent | Piece::Repeated => Self::default(),
+    /// Whether no leaf below this object satisfies `told`; repeated keys, broken pieces and what
+    /// lies deeper than [`MAX_NESTING`] count as satisfying it.
+    fn no_leaf(&self, told: &impl Fn(&RawValue) -> bool) -> bool {
+        self.0
+            .and_then(Entries::parse)
+            .is_none_or(|entries| entries.no_leaf(MAX_NESTING, told))
+    }
+}
+
+/// The pieces under `keys` of the object `text`; nothing where it is no object.
+fn pick<'a, const N: usize>(text: &'a str, keys: [&str; N]) -> Option<[Piece<'a>; N]> {
+    struct Pick<'k, const N: usize>([&'k str; N]);
+
+    impl<'de, const N: usize> DeserializeSeed<'de> for Pick<'_, N> {
+        type Value = [Piece<'de>; N];
+
+        fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<Self::Value, D::Error> {
+            object.deserialize_map(self)
         }
     }
 
-    /// Whether no leaf below this object satisfies `told`; repeated keys and broken pieces count as
-    /// satisfying it.
-    fn no_leaf(&self, told: &impl Fn(&RawValue) -> bool) -> bool {
-        self.entries.values().all(|value| match value {
-            None => false,
-            Some(value) => match Self::parse(value.get()) {
-                Some(object) => object.no_leaf(told),
-                None => !told(value),
-            },
+    impl<'de, const N: usize> Visitor<'de> for Pick<'_, N> {
+        type Value = [Piece<'de>; N];
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut pieces: [Option<Piece<'de>>; N] = [None; N];
+            while let Some(Key(found)) = map.next_key()? {
+                let wanted = self
+                    .0
+                    .iter()
+                    .zip(&mut pieces)
+                    .find(|(key, _)| **key == found);
+                let Some((_, piece)) = wanted else {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                };
+                let value: &RawValue = map.next_value()?;
+                *piece = Some(match piece {
+                    Some(_) => Piece::Repeated,
+                    None if value.get() == "null" => Piece::Absent,
+                    None => Piece::Value(value),
+                });
+            }
+            Ok(pieces.map(|piece| piece.unwrap_or(Piece::Absent)))
+        }
+    }
+
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let pieces = Pick(keys).deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    Some(pieces)
+}
+
+/// All entries of an object, in order.
+struct Entries<'a>(Vec<(Key<'a>, &'a RawValue)>);
+
+impl<'a> Entries<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    fn no_leaf(self, depth: usize, told: &impl Fn(&RawValue) -> bool) -> bool {
+        let mut keys = HashSet::new();
+        self.0.into_iter().all(|(Key(key), value)| {
+            keys.insert(key)
+                && match (Self::parse(value.get()), depth.checked_sub(1)) {
+                    (Some(inner), Some(depth)) => inner.no_leaf(depth, told),
+                    (Some(_), None) => false,
+                    (None, _) => !told(value),
+                }
         })
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor;
+        struct EntriesVisitor;
 
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Object<'de>;
+        impl<'de> Visitor<'de> for EntriesVisitor {
+            type Value = Entries<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
-                let mut entries = HashMap::new();
-                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    match entries.entry(key) {
-                        Entry::Vacant(entry) => {
-                            entry.insert(Some(value));
-                        }
-                        Entry::Occupied(mut entry) => {
-                            entry.insert(None);
-                        }
-                    }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
                 }
-                Ok(Object { entries })
+                Ok(Entries(entries))
             }
         }
 
-        deserializer.deserialize_map(ObjectVisitor)
+        deserializer.deserialize_map(EntriesVisitor)
     }
 }
 
 /// An object key, borrowed where it holds no escapes.
-#[derive(PartialEq, Eq, Hash)]
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -160,23 +209,30 @@ pub(super) struct FileJson<'a> {
 impl<'a> FileJson<'a> {
     /// Reads the `stats` text of an `add`.
     pub(super) fn parse(text: Option<&'a str>) -> Self {
-        let Some(object) = text.and_then(Object::parse) else {
+        const KEYS: [&str; 5] = [
+            "numRecords",
+            "tightBounds",
+            "minValues",
+            "maxValues",
+            "nullCount",
+        ];
+        let Some([rows, tight, min, max, nulls]) = text.and_then(|text| pick(text, KEYS)) else {
             return Self::default();
         };
         Self {
             present: true,
-            rows: match object.get("numRecords") {
+            rows: match rows {
                 Piece::Value(value) => count(value),
                 Piece::Absent | Piece::Repeated => None,
             },
-            tight: match object.get("tightBounds") {
+            tight: match tight {
                 Piece::Absent => true,
                 Piece::Repeated => false,
                 Piece::Value(value) => value.get() == "true",
             },
-            min: object.child("minValues"),
-            max: object.child("maxValues"),
-            nulls: object.child("nullCount"),
+            min: Object::of(min),
+            max: Object::of(max),
+            nulls: Object::of(nulls),
         }
     }
 

@@ -1,11 +1,10 @@
 //! Leaves: what statistics are kept for. A leaf is a column, or a field at any depth of a struct
 //! column.
 
-use std::collections::HashMap;
-
 use arrow::datatypes::{DataType, Field, FieldRef};
 
 use super::StatisticsSchema;
+use crate::read::column_mapping::physical_name;
 
 /// A column of a table, or a field inside of it, by position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,19 +76,9 @@ impl StatisticsSchema {
     }
 }
 
-/// The keys under which statistics keep the leaf at the end of `path`, one a level; none where they
-/// are kept under other names than the table's own (column mapping): what is there under its own
-/// name may belong to another column.
-pub(super) fn keys<'f>(path: &[&'f Field]) -> Option<Vec<&'f str>> {
-    path.iter()
-        .map(|field| (!is_renamed(field.metadata(), field.name())).then_some(field.name().as_str()))
-        .collect()
-}
-
-fn is_renamed(metadata: &HashMap<String, String>, name: &str) -> bool {
-    metadata
-        .get("delta.columnMapping.physicalName")
-        .is_some_and(|physical| physical.trim_matches('"') != name)
+/// The keys under which statistics keep the leaf at the end of `path`, one a level.
+pub(super) fn keys<'f>(path: &[&'f Field]) -> Vec<&'f str> {
+    path.iter().map(|field| physical_name(field)).collect()
 }
 
 fn children(field: &Field) -> Option<&[FieldRef]> {

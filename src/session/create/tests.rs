@@ -98,7 +98,7 @@ async fn nested_timestamp_without_zone_brings_its_feature() {
         properties: &properties,
         clustering_columns: &[],
     };
-    let protocol = new_protocol(&new);
+    let protocol = new_protocol(&new).expect("protocol");
     assert_eq!(
         (protocol.min_reader_version, protocol.min_writer_version),
         (3, 7)

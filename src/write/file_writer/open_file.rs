@@ -18,7 +18,6 @@ use parquet::file::properties::WriterProperties;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
 use crate::write::file_statistics::FileStatisticsCollector;
-use crate::write::statistics_columns::StatisticsColumns;
 
 pub(super) struct OpenFile {
     path: Path,
@@ -34,7 +33,7 @@ impl OpenFile {
         store: Arc<dyn ObjectStore>,
         path: Path,
         schema: &SchemaRef,
-        indexed: &StatisticsColumns,
+        statistics: FileStatisticsCollector,
     ) -> Result<Self> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -50,7 +49,7 @@ impl OpenFile {
         Ok(Self {
             path,
             writer,
-            statistics: FileStatisticsCollector::new(schema, indexed),
+            statistics,
             last_write: 0,
             completing: false,
         })

@@ -215,3 +215,17 @@ async fn a_damaged_vector_is_an_error_and_never_a_visible_row() {
         assert_eq!(copy.rows("SELECT id FROM t WHERE id = 15").await, ["15"]);
     }
 }
+
+#[tokio::test]
+async fn an_unknown_kind_of_vector_is_an_error() {
+    let table = numbers(1).await;
+    let mut vector = inline(&[1]);
+    vector["storageType"] = json!("x");
+    let version = table.put_entry(&hide(&add_of(&table, 1), &vector)).await;
+    let error = table.error("SELECT id FROM t").await;
+    assert_eq!(kind_of(&error), Some(ErrorKind::Corrupt), "{error}");
+    assert!(
+        error.to_string().contains(&format!("version {version}")),
+        "{error}"
+    );
+}

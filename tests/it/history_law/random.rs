@@ -8,6 +8,15 @@ use super::statements::{Source, Statement, Work};
 /// ask for one, so that many statements are disjoint.
 pub const CLUSTER: i64 = 10;
 
+/// Where a condition stands. DataFusion takes an unknown `IN (SELECT …)` for false wherever it is no
+/// conjunct of the whole condition, which below NOT makes a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Conjunct,
+    Below,
+    Negated,
+}
+
 /// The generator SplitMix64 (Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
@@ -116,7 +125,7 @@ impl Random {
                 _ => Expr::Plus(0, self.pick(&[-CLUSTER, CLUSTER, 1])),
             };
             let values = [first, Expr::Plus(1, 1), Expr::Column(2)];
-            Source::Table(values, self.condition(1))
+            Source::Table(values, self.condition(1, Place::Conjunct))
         }
     }
 
@@ -128,29 +137,39 @@ impl Random {
     }
 
     fn some_condition(&mut self) -> Option<Condition> {
-        (!self.once_in(15)).then(|| self.condition(2))
+        if self.once_in(2) {
+            let low = self.cluster();
+            return Some(Condition::Between(0, low, low + CLUSTER - 1));
+        }
+        (!self.once_in(8)).then(|| self.condition(2, Place::Conjunct))
     }
 
-    fn condition(&mut self, depth: usize) -> Condition {
+    fn condition(&mut self, depth: usize, place: Place) -> Condition {
         match self.below(20) {
-            0..=4 if depth > 0 => {
-                let (left, right) = (self.condition(depth - 1), self.condition(depth - 1));
-                match self.below(4) {
-                    0 => Condition::Or(Box::new(left), Box::new(right)),
-                    1 => Condition::Not(Box::new(left)),
-                    _ => Condition::And(Box::new(left), Box::new(right)),
+            0..=4 if depth > 0 => match self.below(4) {
+                0 => {
+                    let place = place.max(Place::Below);
+                    let left = self.condition(depth - 1, place);
+                    let right = self.condition(depth - 1, place);
+                    Condition::Or(Box::new(left), Box::new(right))
                 }
-            }
-            5..=8 => self.subquery(),
+                1 => Condition::Not(Box::new(self.condition(depth - 1, Place::Negated))),
+                _ => {
+                    let left = self.condition(depth - 1, place);
+                    let right = self.condition(depth - 1, place);
+                    Condition::And(Box::new(left), Box::new(right))
+                }
+            },
+            5..=8 => self.subquery(place),
             _ => self.leaf(),
         }
     }
 
     /// A condition with a subquery over the table itself.
-    fn subquery(&mut self) -> Condition {
+    fn subquery(&mut self, place: Place) -> Condition {
         let inner = Box::new(self.leaf());
         let condition = match self.below(4) {
-            0 => {
+            0 if place < Place::Negated => {
                 let column = self.below(3);
                 Condition::InTable(column, column, inner)
             }
@@ -164,7 +183,9 @@ impl Random {
                 return Condition::Against(0, op, self.aggregate());
             }
         };
-        if self.once_in(3) {
+        let may_be_negated =
+            place == Place::Conjunct || !matches!(condition, Condition::InTable(..));
+        if may_be_negated && self.once_in(3) {
             Condition::Not(Box::new(condition))
         } else {
             condition
@@ -181,24 +202,24 @@ impl Random {
 
     /// A condition on the row alone.
     fn leaf(&mut self) -> Condition {
-        match self.below(12) {
-            0..=4 => {
+        match self.below(13) {
+            0..=5 => {
                 let low = self.cluster();
                 Condition::Between(0, low, low + CLUSTER - 1)
             }
-            5 => Condition::Compare(0, self.op(), self.cluster()),
-            6 => Condition::Compare(1, self.op(), self.below(5) as i64),
-            7 => Condition::Compare(2, self.op(), self.below(3) as i64),
-            8 => {
+            6 => Condition::Compare(0, self.op(), self.cluster()),
+            7 => Condition::Compare(1, self.op(), self.below(5) as i64),
+            8 => Condition::Compare(2, self.op(), self.below(3) as i64),
+            9 => {
                 let values = (0..3).map(|_| self.small()).collect();
                 Condition::In(1, values)
             }
-            9 => {
+            10 => {
                 let low = self.cluster();
                 let values = (0..4).map(|step| Some(low + 3 * step)).collect();
                 Condition::In(0, values)
             }
-            10 => Condition::IsNull(self.below(3)),
+            11 => Condition::IsNull(self.below(3)),
             _ => Condition::Columns(0, self.op(), 1),
         }
     }

@@ -3,17 +3,17 @@
 
 use std::fmt::Write;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
+use arrow::array::RecordBatch;
 use datafusion::error::DataFusionError;
+use datafusion::prelude::SessionContext;
 use delta_disjoint::ErrorKind;
 
-use super::condition::{Row, Rows};
+use super::condition::Rows;
 use super::judge::{Committed, Level, serial_order, sorted};
 use super::random::Random;
 use super::report::Tally;
 use super::statements::Work;
-use super::tables::{Shape, Tables};
+use super::tables::{Shape, Tables, read};
 use crate::support::{Planned, Table, count, kind_of, plan};
 
 /// Everything about a history but its outcome.
@@ -32,6 +32,17 @@ pub struct History {
     /// Whether the writers have a session each.
     sessions: bool,
     max_attempts: usize,
+    statistics: Statistics,
+}
+
+/// What is left of the statistics that a commit wrote, once it is in the log. They stay JSON: a
+/// table with other text there cannot be opened any more.
+#[derive(Debug, Clone, Copy)]
+enum Statistics {
+    Whole,
+    Absent,
+    RowsOnly,
+    MinimaOnly,
 }
 
 impl History {
@@ -61,6 +72,15 @@ impl History {
             again: random.once_in(2),
             sessions: random.once_in(3),
             max_attempts: random.pick(&[1, 2, 20]),
+            statistics: random.pick(&[
+                Statistics::Whole,
+                Statistics::Whole,
+                Statistics::Whole,
+                Statistics::Whole,
+                Statistics::Absent,
+                Statistics::RowsOnly,
+                Statistics::MinimaOnly,
+            ]),
         }
     }
 
@@ -69,7 +89,7 @@ impl History {
         let table = tables.fresh(self.shape, self.level).await;
         let mut run = Run {
             history: self,
-            rows: vec![read(&table).await],
+            rows: vec![read(&table)],
             story: format!(
                 "{self:#?}\nskipping {skipping}, start {:?}\n",
                 tables.rows(self.shape)
@@ -114,21 +134,7 @@ struct Pending {
 impl<'a> Run<'a> {
     async fn all(&mut self) -> Result<(), String> {
         let history = self.history;
-        let mut sessions = Vec::new();
-        for _ in &history.works {
-            let ctx = if history.sessions {
-                self.table.other_session().await
-            } else {
-                self.table.ctx.clone()
-            };
-            for option in [
-                format!("SET delta.conflict_data_skipping = {}", self.skipping),
-                format!("SET delta.max_commit_attempts = {}", history.max_attempts),
-            ] {
-                crate::support::run(&ctx, &option).await;
-            }
-            sessions.push(ctx);
-        }
+        let sessions = self.sessions().await;
         let mut pending: Vec<Option<Pending>> = history.works.iter().map(|_| None).collect();
         let mut lost = Vec::new();
         let last = history.schedule.len() - history.at_once.min(history.works.len());
@@ -180,6 +186,33 @@ impl<'a> Run<'a> {
         self.judge(0)
     }
 
+    /// The session of each writer.
+    async fn sessions(&self) -> Vec<SessionContext> {
+        let mut sessions = vec![self.table.ctx.clone()];
+        if self.history.sessions {
+            for _ in 1..self.history.works.len() {
+                sessions.push(self.table.other_session().await);
+            }
+        }
+        for ctx in &sessions {
+            for option in [
+                format!("SET delta.conflict_data_skipping = {}", self.skipping),
+                format!(
+                    "SET delta.max_commit_attempts = {}",
+                    self.history.max_attempts
+                ),
+            ] {
+                crate::support::run(ctx, &option).await;
+            }
+        }
+        let mut writers = sessions.iter().cycle().cloned();
+        self.history
+            .works
+            .iter()
+            .filter_map(|_| writers.next())
+            .collect()
+    }
+
     /// Runs one work alone; whether it met a conflict.
     async fn run(&mut self, writer: usize, pending: Pending) -> Result<bool, String> {
         let work = &self.history.works[writer];
@@ -198,7 +231,7 @@ impl<'a> Run<'a> {
                 metrics.num_files_removed
             ));
             for _ in before..after {
-                self.rows.push(read(&self.table).await);
+                self.rows.push(read(&self.table));
             }
             return self.same_rows(before).map(|()| false);
         };
@@ -217,7 +250,8 @@ impl<'a> Run<'a> {
                     return Err(format!("{writer} made {} commits", after - before));
                 }
                 if changed {
-                    self.rows.push(read(&self.table).await);
+                    self.damage(after);
+                    self.rows.push(read(&self.table));
                     self.log.push(Committed { work, count });
                     self.judge(0)?;
                 }
@@ -297,9 +331,36 @@ impl<'a> Run<'a> {
                 "{commits} commits, but version {before} became {after}"
             ));
         }
-        self.rows.push(read(&self.table).await);
+        self.rows.push(read(&self.table));
         self.nothing_left_behind()?;
         self.judge(commits)
+    }
+
+    /// Takes from the statistics of `version` what this history does without.
+    fn damage(&self, version: u64) {
+        let statistics = self.history.statistics;
+        if matches!(statistics, Statistics::Whole) {
+            return;
+        }
+        self.table.change_log_entry(version, |action| {
+            let Some(stats) = action.pointer_mut("/add/stats") else {
+                return;
+            };
+            let text = stats.as_str().unwrap_or_default().to_owned();
+            let mut whole: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            *stats = match statistics {
+                Statistics::Whole => return,
+                Statistics::Absent => serde_json::Value::Null,
+                Statistics::RowsOnly => serde_json::json!({"numRecords": whole["numRecords"]})
+                    .to_string()
+                    .into(),
+                Statistics::MinimaOnly => {
+                    serde_json::json!({"minValues": whole["minValues"].take()})
+                        .to_string()
+                        .into()
+                }
+            };
+        });
     }
 
     fn judge(&self, unordered: usize) -> Result<(), String> {
@@ -367,16 +428,3 @@ impl<'a> Run<'a> {
 }
 
 static EMPTY: Rows = Rows::new();
-
-/// All rows of the table.
-pub async fn read(table: &Table) -> Rows {
-    let mut rows = Rows::new();
-    for batch in table.run("SELECT a, b, p FROM t").await {
-        let columns = [0, 1, 2].map(|column| batch.column(column).as_primitive::<Int64Type>());
-        for row in 0..batch.num_rows() {
-            let value: Row = columns.map(|column| column.is_valid(row).then(|| column.value(row)));
-            rows.push(value);
-        }
-    }
-    rows
-}

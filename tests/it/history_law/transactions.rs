@@ -14,9 +14,8 @@ use delta_disjoint::ErrorKind;
 use super::condition::Rows;
 use super::judge::{Level, sorted};
 use super::random::Random;
-use super::run::read;
 use super::statements::{Statement, Work};
-use super::tables::{Shape, Tables};
+use super::tables::{Shape, Tables, read};
 use super::variable;
 use crate::support::{Table, count, kind_of, run, try_run};
 
@@ -158,7 +157,7 @@ impl History {
         random.shuffle(&mut schedule);
         Self {
             level,
-            rows: vec![read(&table).await],
+            rows: vec![read(&table)],
             base: table.log().0,
             table,
             writers,
@@ -228,9 +227,9 @@ impl History {
                 tally.committed += 1;
                 tally.passed += usize::from(before > pinned);
                 self.log.push(index);
-                self.rows.push(read(&self.table).await);
+                self.rows.push(read(&self.table));
                 let log = self.log.clone();
-                let end = sorted(read(&self.table).await);
+                let end = sorted(read(&self.table));
                 if !self.has_order(&self.rows[0], &log, &end) {
                     return Err("no serial order".to_owned());
                 }
@@ -295,10 +294,18 @@ fn step(random: &mut Random) -> Step {
     loop {
         match random.work() {
             Work::Optimize => {}
+            work if is_answered_wrongly(&work.text()) => {}
             Work::Statement(delete @ Statement::Delete(_)) if random.once_in(2) => {
                 return Step::Query(delete);
             }
             work => return Step::Change(work),
         }
     }
+}
+
+/// Whether `text` may have a negated `IN (SELECT …)` that DataFusion plans as a mark join, which
+/// answers "false" where SQL says NULL: below OR, and what becomes that when NOT is pushed down.
+fn is_answered_wrongly(text: &str) -> bool {
+    let has = |part| text.contains(part);
+    has("NOT (") && has(" IN (SELECT") && (has(") OR (") || has(") AND ("))
 }

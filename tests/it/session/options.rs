@@ -23,6 +23,7 @@ async fn options_are_set_shown_and_reset() {
         ("delta.conflict_data_skipping", "true", "false"),
         ("delta.max_commit_attempts", "20", "3"),
         ("delta.winner_read_concurrency", "8", "2"),
+        ("delta.statement_reruns", "0", "3"),
     ] {
         let show = format!("SHOW {option}");
         assert_eq!(rows(&ctx, &show).await, [format!("{option}|{default}")]);
@@ -44,6 +45,7 @@ async fn bad_values_and_names_are_refused_and_change_nothing() {
         ("SET delta.max_commit_attempts = 0", "at least 1"),
         ("SET delta.max_commit_attempts = many", "whole number"),
         ("SET delta.winner_read_concurrency = -1", "whole number"),
+        ("SET delta.statement_reruns = some", "from 0 on"),
         ("SET delta.conflict_data_skipping = maybe", "true or false"),
         ("SET delta.nonsense = 1", "delta.max_commit_attempts"),
         ("RESET delta.nonsense", "delta.max_commit_attempts"),
