@@ -39,6 +39,7 @@ use self::keys::{KeyPair, key_pairs};
 use super::key_source::KeySource;
 use super::node::{DeltaDml, DmlKind, MergeShape};
 use super::target::planned;
+use super::unknown_in;
 use crate::error::{Error, Result};
 use crate::read::keys::KeyedRead;
 use crate::read::provider::DisjointTableProvider;
@@ -240,11 +241,16 @@ fn join(
     };
     let on = conjunction(on).unwrap_or_else(|| lit(true));
     let joined = LogicalPlanBuilder::from(source).join_on(target, join.join_type, [on]);
-    let joined = match conjunction(above) {
-        Some(filter) => joined.and_then(|joined| joined.filter(filter)),
-        None => joined,
+    let Some(filter) = conjunction(above) else {
+        return planned(joined.and_then(LogicalPlanBuilder::build));
     };
-    planned(joined.and_then(LogicalPlanBuilder::build))
+    let filtered = planned(
+        joined
+            .and_then(|joined| joined.filter(filter))
+            .and_then(LogicalPlanBuilder::build),
+    )?;
+    unknown_in::check(&filtered, "MERGE")?;
+    Ok(filtered)
 }
 
 /// The columns of the source that are used, its marker, and its side of each key. A key that is

@@ -12,7 +12,7 @@ use datafusion::common::{
 };
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::logical_plan::Join;
-use datafusion::logical_expr::{Expr, ExprSchemable, Extension, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, Extension, LogicalPlan, Projection};
 
 use super::key_source::KeySource;
 use super::merge::compares_by_value;
@@ -137,7 +137,12 @@ fn with_keys(plan: &LogicalPlan, keyed: &KeyedRead) -> DFResult<Option<LogicalPl
                 LogicalPlan::TableScan(scan)
             }))
         }
-        LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
+        LogicalPlan::Projection(Projection { expr, .. })
+            if !expr.iter().all(|expr| matches!(expr, Expr::Column(_))) =>
+        {
+            Ok(None)
+        }
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
             let [input] = plan.inputs()[..] else {
                 return Ok(None);
             };

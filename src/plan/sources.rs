@@ -84,7 +84,9 @@ pub(super) fn foreign_sources(plan: &LogicalPlan) -> Vec<ForeignSource> {
     let walked = plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::TableScan(scan) => found.extend(foreign_source(&scan.source)),
-            LogicalPlan::Extension(extension) if delta_dml(extension).is_none() => {
+            LogicalPlan::Extension(extension)
+                if delta_dml(extension).is_none() && key_source(extension).is_none() =>
+            {
                 found.push(ForeignSource::Unknown);
             }
             _ => {}
