@@ -1,5 +1,6 @@
-//! Concurrent SQL `INSERT`, `UPDATE`, `DELETE`, `MERGE` and `TRUNCATE` on Delta Lake tables with
-//! DataFusion: writers whose data is disjoint both commit, writers whose data meets do not.
+//! Concurrent SQL `INSERT`, `UPDATE`, `DELETE`, `MERGE` and `TRUNCATE`, one by one or in transactions,
+//! on Delta Lake tables with DataFusion: writers whose data is disjoint both commit, writers whose data
+//! meets do not.
 //!
 //! Delta Lake commits optimistically. A writer reads version N, writes files and puts version N+1;
 //! if another commit was there first, a conflict check decides whether the loser may still commit.
@@ -49,8 +50,10 @@
 //!
 //! [`session()`] is a ready `SessionContext`; [`register`] puts the same onto a
 //! `SessionStateBuilder` that has rules, factories and a query planner of its own. [`sql`] is
-//! `SessionContext::sql` that also refuses what DataFusion's planner would silently drop. Options
-//! are set with `SET delta.… = …`, see [`config::DeltaOptions`].
+//! `SessionContext::sql` that also refuses what DataFusion's planner would silently drop, and that
+//! acts on `BEGIN`, `COMMIT` and `ROLLBACK`. Options are set with `SET delta.… = …`, see
+//! [`config::DeltaOptions`]; those of a new table stand in `OPTIONS (…)` of `CREATE EXTERNAL TABLE`,
+//! see [`session::table_options`].
 //!
 //! # The rule
 //!
@@ -64,18 +67,23 @@
 //! | step | where | what happens |
 //! |---|---|---|
 //! | text | [`session`](mod@session) | [`sql`] checks what the plan will no longer show; DataFusion plans |
-//! | logical plan | [`plan::rule`] | DML on a Delta table becomes a node that keeps the whole input plan; the target's scan also yields each row's file and position |
+//! | logical plan | [`plan::rule`] | DML on a Delta table becomes a node that keeps the whole input plan; the target's scan also yields each row's file and position. A MERGE's input is the join of its source and the table, with the clause that applies to each row |
 //! | optimised | DataFusion | subqueries, filters and projections move *inside* the node's input |
-//! | pinned | [`plan::pin`] | once for each execution: every Delta table gets one version and the statement's read collector |
+//! | pinned | [`plan::pin`] | once for each execution: every Delta table gets one version, in a transaction that of its first mention with the transaction's own changes, and the statement's read collector |
 //! | scan planned | [`read::provider`] | the pushed filters are recorded as a read and prune the files |
+//! | keys | [`plan::planner`] | of a MERGE, and of a `DELETE` or `UPDATE` by `IN (SELECT …)` or `EXISTS`: the other side is read first, to its end, and its keys narrow the table's files and the recorded read |
 //! | changes | [`write::rewrite`] | new rows stream into new files; changed positions go into one bitmap for each file |
 //! | rows that stay | [`write::rewrite`] | of each touched file, copied by a Parquet row selection |
 //! | winners | [`commit`] | commits after the read version are read once each; their [net effect](commit::net_effect) is computed |
 //! | check | [`commit::conflict`] | a pure function: reads, our actions, net effect, isolation level → [`Verdict`](commit::Verdict) |
 //! | commit | [`commit::attempt`] | put-if-absent of the version after the last one that was checked; a lost race checks the new versions only |
+//! | checkpoint | [`commit`] | at the table's interval; expired entries go only if the table asks for it |
 //! | result | DataFusion | one row, `count` |
 //!
-//! Planning and `EXPLAIN` have no side effect. A statement that changes no row commits nothing.
+//! Planning and `EXPLAIN` have no side effect. A statement that changes no row commits nothing. In a
+//! [transaction](commit::open_transaction) the steps from the winners to the checkpoint happen once, at
+//! `COMMIT`, with the reads and changes of all statements. A statement outside of one that met a
+//! conflict is planned and run again if `delta.statement_reruns` says so.
 //!
 //! # Invariants
 //!
@@ -91,9 +99,11 @@
 //!
 //! # What it does not do
 //!
-//! Constraints, generated columns and the change data feed are refused by name. A transaction changes
-//! one table. Guarantees are for one table: the logs of other tables that a statement reads are not
-//! checked.
+//! Changes of tables that use constraints, generated or identity columns, column defaults, the change
+//! data feed, row tracking, in-commit timestamps, type widening or Iceberg compatibility are refused by
+//! name, see [`read::features`]. Column mapping, deletion vectors and clustering are honoured; changes
+//! are copy-on-write, no deletion vector is written. A transaction changes one table. Guarantees are
+//! for one table: the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
 mod clock;
