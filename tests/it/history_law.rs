@@ -17,6 +17,7 @@
 
 mod condition;
 mod judge;
+mod merge;
 mod random;
 mod report;
 mod run;

@@ -76,7 +76,10 @@ fn search(
         if !left[..place].iter().all(may_be_passed) {
             break;
         }
-        let (after, count) = log[next].work.alone(table);
+        // Where it would have been an error it does not stand.
+        let Some((after, count)) = log[next].work.alone(table) else {
+            continue;
+        };
         if count != log[next].count {
             continue;
         }

@@ -2,6 +2,7 @@
 //! version of any library, so that a seed that failed once can be run again years later.
 
 use super::condition::{Aggregate, Condition, Expr, Function, Op, Row, Value};
+use super::merge::{Action, Clause, Merge, Side};
 use super::statements::{Source, Statement, Work};
 
 /// Width of one cluster of values of `a`: the tables keep one cluster a file, and most conditions
@@ -67,7 +68,7 @@ impl Random {
     }
 
     fn statement(&mut self) -> Statement {
-        match self.below(20) {
+        match self.below(24) {
             0..=3 => Statement::Insert(self.values()),
             4..=6 => Statement::Insert(self.source()),
             7..=12 => {
@@ -86,8 +87,56 @@ impl Random {
             } else {
                 self.source()
             }),
-            _ => Statement::Truncate,
+            19 => Statement::Truncate,
+            _ => Statement::Merge(self.merge()),
         }
+    }
+
+    fn merge(&mut self) -> Merge {
+        let source = if self.once_in(3) {
+            self.source()
+        } else {
+            self.values()
+        };
+        // Other columns than the first hold the same values in many rows.
+        let key = self.pick(&[0, 0, 0, 0, 1, 2]);
+        let only = self.once_in(3).then(|| self.leaf());
+        let matched = (0..self.below(3)).map(|_| self.clause(true)).collect();
+        let not_matched = (!self.once_in(3)).then(|| self.once_in(4).then(|| self.leaf()));
+        let by_source = self.once_in(5).then(|| self.clause(false));
+        let mut merge = Merge {
+            source,
+            key,
+            only,
+            matched,
+            not_matched,
+            by_source,
+        };
+        if merge.not_matched.is_none() && merge.by_source.is_none() {
+            merge.matched.push(self.clause(true));
+        }
+        merge
+    }
+
+    /// A clause; with `pair` its condition and its value may be the source's.
+    fn clause(&mut self, pair: bool) -> Clause {
+        let side = |random: &mut Self| match pair && random.once_in(2) {
+            true => Side::Source,
+            false => Side::Table,
+        };
+        // What every row without a partner is asked for meets everybody.
+        let condition = if self.once_in(if pair { 2 } else { 6 }) {
+            None
+        } else {
+            Some((side(self), self.leaf()))
+        };
+        let action = if self.once_in(3) {
+            Action::Delete
+        } else {
+            let (column, value) = self.assignment();
+            Action::Update(column, side(self), value)
+        };
+        Clause { condition, action }
     }
 
     fn assignment(&mut self) -> (usize, Expr) {

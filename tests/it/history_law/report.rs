@@ -14,6 +14,8 @@ pub struct Tally {
     pub nothing: u64,
     /// Conflicts.
     pub lost: u64,
+    /// Errors that the statement has by itself.
+    pub failed: u64,
 }
 
 impl Tally {
@@ -29,6 +31,10 @@ impl Tally {
         self.lost += 1;
     }
 
+    pub fn failed(&mut self) {
+        self.failed += 1;
+    }
+
     /// The share, in percent, of commits among the statements that others had got ahead of.
     pub fn commit_rate(&self) -> f64 {
         100.0 * self.beside_others as f64 / (self.beside_others + self.lost).max(1) as f64
@@ -41,6 +47,7 @@ impl AddAssign for Tally {
         self.alone += other.alone;
         self.nothing += other.nothing;
         self.lost += other.lost;
+        self.failed += other.failed;
     }
 }
 
@@ -48,10 +55,11 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} alone, {} beside others, {} with nothing to do, {} lost: commit rate {:.1} %",
+            "{} alone, {} beside others, {} with nothing to do, {} errors, {} lost: commit rate {:.1} %",
             self.alone,
             self.beside_others,
             self.nothing,
+            self.failed,
             self.lost,
             self.commit_rate()
         )

@@ -238,6 +238,7 @@ impl<'a> Run<'a> {
         let outcome = statement.run().await;
         let (after, live_after) = self.table.log();
         let raced = before > pending.version;
+        let is_error = self.is_error(work, pending.version);
         match outcome {
             Ok(batches) => {
                 let count = count(&batches);
@@ -260,14 +261,18 @@ impl<'a> Run<'a> {
             }
             Err(error) => {
                 self.tell(format_args!("run {writer}: {}\n  {error}", work.text()));
+                if (after, live_after) != (before, live) {
+                    return Err(format!("{writer} failed and left something in the log"));
+                }
+                if is_error && kind_of(&error) == Some(ErrorKind::Invalid) {
+                    self.tally.failed();
+                    return Ok(false);
+                }
                 if kind_of(&error) != Some(ErrorKind::Conflict) {
                     return Err(format!("{writer} failed: {error}"));
                 }
                 if !raced {
                     return Err(format!("{writer} conflicts with nobody"));
-                }
-                if (after, live_after) != (before, live) {
-                    return Err(format!("{writer} lost and left something in the log"));
                 }
                 self.tally.lost();
                 Ok(true)
@@ -316,6 +321,9 @@ impl<'a> Run<'a> {
                 Err(error) => {
                     self.tell(format_args!("at once {writer}: {}\n  {error}", work.text()));
                     match kind_of(&error) {
+                        Some(ErrorKind::Invalid) if self.is_error(work, version) => {
+                            self.tally.failed();
+                        }
                         Some(ErrorKind::Conflict) => self.tally.lost(),
                         Some(ErrorKind::Contended) if self.history.max_attempts < writers.len() => {
                             self.tally.lost();
@@ -378,7 +386,12 @@ impl<'a> Run<'a> {
     /// `count` rows that it reported.
     fn changes(&self, work: &Work, count: u64, version: u64) -> Result<bool, String> {
         let rows = &self.rows[(version - self.base) as usize];
-        let (after, expected) = work.alone(rows);
+        let Some((after, expected)) = work.alone(rows) else {
+            return Err(format!(
+                "{} reported {count} rows; it is an error for {rows:?}",
+                work.text()
+            ));
+        };
         if count != expected {
             return Err(format!(
                 "{} reported {count} rows; it changes {expected} of {rows:?}",
@@ -386,6 +399,12 @@ impl<'a> Run<'a> {
             ));
         }
         Ok(count > 0 || after.len() != rows.len())
+    }
+
+    /// Whether `work` cannot be carried out at `version`.
+    fn is_error(&self, work: &Work, version: u64) -> bool {
+        let rows = &self.rows[(version - self.base) as usize];
+        work.alone(rows).is_none()
     }
 
     fn same_rows(&self, version: u64) -> Result<(), String> {

@@ -4,6 +4,7 @@
 //! in `random.rs`.
 
 use super::condition::{COLUMNS, Condition, Expr, Row, Rows, literal};
+use super::merge::Merge;
 
 /// One SQL statement.
 #[derive(Debug, Clone)]
@@ -13,6 +14,7 @@ pub enum Statement {
     Update(Vec<(usize, Expr)>, Option<Condition>),
     Delete(Option<Condition>),
     Truncate,
+    Merge(Merge),
 }
 
 /// Where new rows come from.
@@ -39,11 +41,12 @@ impl Work {
         matches!(self, Self::Statement(Statement::Insert(Source::Values(_))))
     }
 
-    /// What it makes of a table, and how many rows it says that it changed.
-    pub fn alone(&self, table: &Rows) -> (Rows, u64) {
+    /// What it makes of a table, and how many rows it says that it changed; nothing where it is an
+    /// error, as a MERGE is that would change a row twice.
+    pub fn alone(&self, table: &Rows) -> Option<(Rows, u64)> {
         match self {
             Self::Statement(statement) => statement.alone(table),
-            Self::Optimize => (table.clone(), 0),
+            Self::Optimize => Some((table.clone(), 0)),
         }
     }
 
@@ -70,12 +73,13 @@ impl Statement {
             }
             Self::Delete(condition) => format!("DELETE FROM t{}", where_text(condition)),
             Self::Truncate => "TRUNCATE TABLE t".to_owned(),
+            Self::Merge(merge) => merge.text(),
         }
     }
 
     /// As [`Work::alone`].
-    pub fn alone(&self, table: &Rows) -> (Rows, u64) {
-        match self {
+    pub fn alone(&self, table: &Rows) -> Option<(Rows, u64)> {
+        Some(match self {
             Self::Insert(source) => {
                 let new = source.rows(table);
                 let count = new.len() as u64;
@@ -111,12 +115,13 @@ impl Statement {
                 (left, count)
             }
             Self::Truncate => (Rows::new(), table.len() as u64),
-        }
+            Self::Merge(merge) => return merge.alone(table),
+        })
     }
 }
 
 impl Source {
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Self::Values(rows) => {
                 let rows: Vec<String> = rows
@@ -136,7 +141,7 @@ impl Source {
         }
     }
 
-    fn rows(&self, table: &Rows) -> Rows {
+    pub fn rows(&self, table: &Rows) -> Rows {
         let row = |values: &[Expr; 3], row: &Row| {
             [0, 1, 2].map(|column: usize| values[column].value(row, table))
         };

@@ -1,5 +1,5 @@
 //! The law for transactions of several statements: those that commit have a serial order in which
-//! every statement reports what it reported, queries included, and those that lose or roll back
+//! every statement reports what it reported, queries and errors included, and those that lose or roll back
 //! leave nothing. One that changed nothing stands at the version it read.
 //!
 //! `HISTORY_LAW_CASES` and `HISTORY_LAW_SEED` as for single statements.
@@ -67,21 +67,27 @@ impl Step {
         }
     }
 
-    /// What it makes of `table`, and the number it reports.
-    fn alone(&self, table: &Rows) -> (Rows, u64) {
+    /// What it makes of `table`, and the number it reports, if it is no error.
+    fn alone(&self, table: &Rows) -> Option<(Rows, u64)> {
         match self {
             Self::Change(work) => work.alone(table),
-            Self::Query(delete) => (table.clone(), delete.alone(table).1),
+            Self::Query(delete) => Some((table.clone(), delete.alone(table)?.1)),
         }
     }
 
-    async fn run(&self, ctx: &SessionContext) -> u64 {
-        let batches = run(ctx, &self.text()).await;
+    /// The number it reports; nothing where it is an error by itself.
+    async fn run(&self, ctx: &SessionContext) -> Option<u64> {
+        let text = self.text();
+        let batches = match try_run(ctx, &text).await {
+            Ok(batches) => batches,
+            Err(error) if kind_of(&error) == Some(ErrorKind::Invalid) => return None,
+            Err(error) => panic!("{text}\n{error}"),
+        };
         match self {
-            Self::Change(_) => count(&batches),
+            Self::Change(_) => Some(count(&batches)),
             Self::Query(_) => {
                 let counted = batches[0].column(0).as_primitive::<Int64Type>().value(0);
-                u64::try_from(counted).expect("a count")
+                Some(u64::try_from(counted).expect("a count"))
             }
         }
     }
@@ -94,8 +100,8 @@ struct Writer {
     rolls_back: bool,
     /// The version of its first statement.
     version: Option<u64>,
-    /// What its statements reported so far.
-    reported: Vec<u64>,
+    /// What its statements reported so far, nothing for errors, which leave it open.
+    reported: Vec<Option<u64>>,
 }
 
 impl Writer {
@@ -109,11 +115,13 @@ impl Writer {
     fn alone(&self, table: &Rows) -> Option<Rows> {
         let mut table = table.clone();
         for (step, reported) in self.steps.iter().zip(&self.reported) {
-            let (after, count) = step.alone(&table);
-            if count != *reported {
+            let alone = step.alone(&table);
+            if alone.as_ref().map(|(_, count)| *count) != *reported {
                 return None;
             }
-            table = after;
+            if let Some((after, _)) = alone {
+                table = after;
+            }
         }
         Some(table)
     }
@@ -183,7 +191,7 @@ impl History {
             let reported = step.run(&writer.ctx).await;
             writeln!(
                 self.story,
-                "{index} at {newest}: {} -> {reported}",
+                "{index} at {newest}: {} -> {reported:?}",
                 step.text()
             )
             .expect("text");
