@@ -24,7 +24,7 @@ use deltalake::kernel::Add;
 
 use super::collector::{ReadCollector, ReadTicket};
 use super::predicate::ReadPredicate;
-use super::prune::{PruneFile, Visible, prune};
+use super::prune::{PruneFile, Visible, kept};
 use super::read_set::{Read, ReadScope};
 use super::snapshot::TableSnapshot;
 use super::statistics::StatisticsSchema;
@@ -199,11 +199,9 @@ impl KeyedScan {
                 exact_writer: false,
             })
             .collect();
-        let kept: Vec<(usize, &Arc<Add>)> = prune(&predicate, &candidates, Visible::Statistics)
-            .iter()
-            .zip(files)
-            .filter(|(decision, _)| !decision.is_skip())
-            .map(|(_, file)| file)
+        let kept: Vec<(usize, &Arc<Add>)> = kept(&predicate, &candidates, Visible::Statistics)
+            .into_iter()
+            .filter_map(|position| files.get(position).copied())
             .collect();
         let Ok(left) = kept
             .iter()
