@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, JoinType, Result as DFResult};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{
@@ -81,9 +82,11 @@ pub(super) fn update_input(
     table: &DisjointTableProvider,
 ) -> Result<LogicalPlan> {
     match plan {
-        LogicalPlan::Projection(_) | LogicalPlan::EmptyRelation(_) => {
-            with_positions(plan, "UPDATE", table)
+        LogicalPlan::Projection(projection) => {
+            check_new_values(&projection.expr)?;
+            with_positions(LogicalPlan::Projection(projection), "UPDATE", table)
         }
+        LogicalPlan::EmptyRelation(_) => with_positions(plan, "UPDATE", table),
         other => Err(Error::unsupported(format!(
             "UPDATE planned as {} is not supported; run the statement directly instead of a \
              prepared one",
@@ -100,6 +103,27 @@ pub(super) fn only_positions(plan: LogicalPlan) -> Result<LogicalPlan> {
             .project(columns)
             .and_then(LogicalPlanBuilder::build),
     )
+}
+
+/// Refuses subqueries that DataFusion carries out in WHERE alone.
+fn check_new_values(values: &[Expr]) -> Result<()> {
+    let has_test = |expr: &Expr| {
+        expr.exists(|node| {
+            Ok(matches!(
+                node,
+                Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)
+            ))
+        })
+        // A walk that fails found nothing it could vouch for.
+        .unwrap_or(true)
+    };
+    if values.iter().any(has_test) {
+        return Err(Error::unsupported(
+            "UPDATE: a subquery with IN, EXISTS, ANY or ALL in SET is not supported; write a scalar \
+             one, (SELECT count(*) > 0 FROM … WHERE …), or UPDATE twice with the test in WHERE",
+        ));
+    }
+    Ok(())
 }
 
 fn scan_with_positions(

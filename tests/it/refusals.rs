@@ -39,6 +39,19 @@ async fn statements_that_are_not_supported_are_refused_by_name() {
         ("UPDATE t JOIN s ON t.id = s.id SET x = s.x", "join"),
         ("UPDATE t CROSS JOIN s SET x = 1", "join"),
         ("UPDATE t LEFT JOIN s ON t.id = s.id SET x = s.x", "join"),
+        (
+            "UPDATE t SET x = CASE WHEN id IN (SELECT id FROM s) THEN 1 ELSE 0 END",
+            "in SET",
+        ),
+        (
+            "UPDATE t SET x = CAST(EXISTS (SELECT 1 FROM s WHERE s.id = t.id) AS BIGINT) \
+             WHERE id > 2",
+            "in SET",
+        ),
+        (
+            "UPDATE t SET x = CAST(id > ALL (SELECT id FROM s) AS BIGINT)",
+            "in SET",
+        ),
         ("UPDATE t SET t.x = 1", "t.x"),
         ("UPDATE t SET s.x = 1", "s.x"),
         ("UPDATE t SET x = 1, x = 2", "x twice"),
