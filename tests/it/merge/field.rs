@@ -96,6 +96,64 @@ async fn delta_rs_3432_only_files_with_a_key_are_scanned() {
     );
 }
 
+/// delta-rs #4535: WHEN NOT MATCHED BY SOURCE, for one partition like ON, made MERGE read and
+/// rewrite all of them.
+#[tokio::test]
+async fn delta_rs_4535_not_matched_by_source_of_one_partition_reads_that_one() {
+    let table = Table::create(
+        "day VARCHAR, id BIGINT, live BOOLEAN",
+        &format!("PARTITIONED BY (day) {SERIALIZABLE}"),
+        &[
+            "VALUES ('d1', 1, true), ('d1', 2, true), ('d2', 1, true), ('d2', 2, true), \
+             ('d2', 3, true), ('d3', 1, true)",
+        ],
+    )
+    .await;
+    let merge = |day: &str| {
+        format!(
+            "MERGE INTO t USING (VALUES ('{day}', 2), ('{day}', 9)) AS s (day, id) \
+             ON t.day = '{day}' AND t.day = s.day AND t.id = s.id \
+             WHEN MATCHED THEN UPDATE SET live = true \
+             WHEN NOT MATCHED THEN INSERT VALUES (s.day, s.id, true) \
+             WHEN NOT MATCHED BY SOURCE AND t.day = '{day}' THEN UPDATE SET live = false"
+        )
+    };
+    let first = table.log().1;
+    let other = table.plan(&merge("d1")).await;
+    let plan = table
+        .rows(&format!("EXPLAIN ANALYZE {}", merge("d2")))
+        .await
+        .join("\n");
+    assert!(plan.contains("files_total=3"), "{plan}");
+    assert!(plan.contains("files_pruned=2"), "{plan}");
+    let gone: Vec<String> = first
+        .iter()
+        .filter(|file| !table.log().1.contains(file))
+        .cloned()
+        .collect();
+    assert!(
+        matches!(gone.as_slice(), [file] if file.starts_with("day=d2/")),
+        "{gone:?}"
+    );
+    // Nor does who merged another partition meanwhile stand in the way.
+    assert_eq!(other.count().await, 3);
+    assert_eq!(
+        table
+            .rows("SELECT day, id, live FROM t ORDER BY day, id")
+            .await,
+        [
+            "d1|1|false",
+            "d1|2|true",
+            "d1|9|true",
+            "d2|1|false",
+            "d2|2|true",
+            "d2|3|false",
+            "d2|9|true",
+            "d3|1|true"
+        ]
+    );
+}
+
 /// delta #2170: a condition of WHEN NOT MATCHED BY SOURCE on a partition did not keep writers of
 /// other partitions apart.
 #[tokio::test]
