@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod field;
+mod memory;
 mod model;
 mod optimize;
 mod random;

@@ -2,7 +2,7 @@
 //!
 //! It is a barrier: no filter, limit or dynamic filter of the operators above reaches the source
 //! through it, so that what it holds is the source and nothing less. Batches stay in memory as long
-//! as the session's memory pool has room for them; then they go to disk.
+//! as the session's memory pool has room for them; then all of them go to disk.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,7 +101,9 @@ impl SourceBufferExec {
         let mut held: Vec<Held> = (0..partitions)
             .map(|partition| self.empty(partition, context))
             .collect();
+        let mut rows = 0;
         while let Some((partition, batch)) = streams.try_next().await? {
+            rows += batch.num_rows();
             for (key, gatherer) in self.keys.iter().zip(&mut gatherers) {
                 gatherer.add(batch.column(*key))?;
             }
@@ -109,13 +111,13 @@ impl SourceBufferExec {
                 held.add(batch)?;
             }
         }
-        let rows = MetricBuilder::new(&self.metrics).global_counter("source_rows");
-        rows.add(
-            held.iter()
-                .flat_map(|held| &held.batches)
-                .map(RecordBatch::num_rows)
-                .sum(),
-        );
+        if held.iter().any(|held| !held.spilled.is_empty()) {
+            // Memory is short, and what the operators above can have of it is theirs.
+            held.iter_mut().try_for_each(Held::to_disk)?;
+        }
+        MetricBuilder::new(&self.metrics)
+            .global_counter("source_rows")
+            .add(rows);
         *self.lock() = Some(held.into_iter().map(Some).collect());
         let keys: Vec<KeyValues> = gatherers.into_iter().map(KeyGatherer::finish).collect();
         self.state.complete(&keys);
@@ -144,43 +146,45 @@ impl SourceBufferExec {
 
 impl Held {
     fn add(&mut self, batch: RecordBatch) -> DFResult<()> {
-        let bytes = batch.get_array_memory_size();
-        if let Err(full) = self.reservation.try_grow(bytes) {
-            if !matches!(full, DataFusionError::ResourcesExhausted(_)) {
-                return Err(full);
-            }
-            let mut batches = std::mem::take(&mut self.batches);
-            batches.push(batch);
-            if let Some(file) = self
-                .spill
-                .spill_record_batch_and_finish(&batches, "the keys of a join")?
-            {
-                self.spilled.push(file);
-            }
-            self.reservation.free();
+        let grown = self.reservation.try_grow(batch.get_array_memory_size());
+        self.batches.push(batch);
+        match grown {
+            Err(DataFusionError::ResourcesExhausted(_)) => self.to_disk(),
+            grown => grown,
+        }
+    }
+
+    /// Writes what is in memory into a file.
+    fn to_disk(&mut self) -> DFResult<()> {
+        if self.batches.is_empty() {
             return Ok(());
         }
-        self.batches.push(batch);
+        let batches = std::mem::take(&mut self.batches);
+        let file = self
+            .spill
+            .spill_record_batch_and_finish(&batches, "holding the source of a join")?;
+        self.spilled.extend(file);
+        self.reservation.free();
         Ok(())
     }
 
     /// What was held, spilled batches first; memory is given back as it goes.
-    fn into_stream(self) -> DFResult<SendableRecordBatchStream> {
+    fn into_stream(self) -> SendableRecordBatchStream {
         let schema = Arc::clone(self.spill.schema());
-        let spilled = self
-            .spilled
-            .into_iter()
-            .map(|file| self.spill.read_spill_as_stream(file, None))
-            .collect::<DFResult<Vec<_>>>()?;
+        let spill = self.spill;
+        // One file at a time is open.
+        let spilled = futures::stream::iter(self.spilled)
+            .map(move |file| spill.read_spill_as_stream(file, None))
+            .try_flatten();
         let reservation = self.reservation;
         let in_memory = futures::stream::iter(self.batches).map(move |batch| {
             reservation.try_shrink(batch.get_array_memory_size()).ok();
             Ok(batch)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
+        Box::pin(RecordBatchStreamAdapter::new(
             schema,
-            futures::stream::iter(spilled).flatten().chain(in_memory),
-        )))
+            spilled.chain(in_memory),
+        ))
     }
 }
 
@@ -255,7 +259,7 @@ impl ExecutionPlan for SourceBufferExec {
             .and_then(|held| held.get_mut(partition))
             .and_then(Option::take);
         match held {
-            Some(held) => held.into_stream(),
+            Some(held) => Ok(held.into_stream()),
             None => internal_err!("the source is given out once, after it was read"),
         }
     }
