@@ -342,6 +342,28 @@ fn statistics_decide_whether_an_added_file_is_skipped() {
 }
 
 #[test]
+fn file_added_twice_is_skipped_only_if_both_adds_are() {
+    let ours = Ours::delete(0..50, &["a"]);
+    let (meets, low, high) = (40..60, 1000..1100, 2000..2100);
+    for (first, second, conflicts) in [
+        (meets.clone(), low.clone(), true),
+        (low.clone(), meets, true),
+        (low, high, false),
+    ] {
+        let name = format!("{first:?} then {second:?}");
+        let adds = [first, second].map(|ids| add("c").ids(ids));
+        let winners = (5..)
+            .zip(adds)
+            .map(|(version, file)| winner(version, &[file], &[]));
+        assert_eq!(
+            !verdict(&ours, winners.collect()).conflicts.is_empty(),
+            conflicts,
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn partitions_separate_writers_even_without_statistics() {
     let ours = || {
         Ours::new(
