@@ -342,24 +342,21 @@ fn statistics_decide_whether_an_added_file_is_skipped() {
 }
 
 #[test]
-fn file_added_twice_is_skipped_only_if_both_adds_are() {
+fn file_added_again_and_again_is_skipped_only_if_every_add_is() {
     let ours = Ours::delete(0..50, &["a"]);
     let (meets, low, high) = (40..60, 1000..1100, 2000..2100);
-    for (first, second, conflicts) in [
-        (meets.clone(), low.clone(), true),
-        (low.clone(), meets, true),
-        (low, high, false),
+    for (added, conflicts) in [
+        (vec![meets.clone(), low.clone(), high.clone()], true),
+        (vec![low.clone(), meets.clone(), high.clone()], true),
+        (vec![low.clone(), high.clone(), meets], true),
+        (vec![low, high], false),
     ] {
-        let name = format!("{first:?} then {second:?}");
-        let adds = [first, second].map(|ids| add("c").ids(ids));
+        let name = format!("{added:?}");
         let winners = (5..)
-            .zip(adds)
-            .map(|(version, file)| winner(version, &[file], &[]));
-        assert_eq!(
-            !verdict(&ours, winners.collect()).conflicts.is_empty(),
-            conflicts,
-            "{name}"
-        );
+            .zip(added)
+            .map(|(version, ids)| winner(version, &[add("c").ids(ids)], &[]));
+        let verdict = verdict(&ours, winners.collect());
+        assert_eq!(!verdict.conflicts.is_empty(), conflicts, "{name}");
     }
 }
 
