@@ -89,6 +89,7 @@ fn snapshot() -> TableSnapshot {
         metadata: TableMetadata::default(),
         protocol: TableProtocol::default(),
         files: Vec::new().into(),
+        spellings: Arc::default(),
     }
 }
 

@@ -192,12 +192,11 @@ impl Rewriter {
         let mut positions = RowPositions::default();
         while let Some(batch) = input.try_next().await? {
             self.metrics.rows_matched.add(batch.num_rows());
-            if let Some(rows) = rows_for(&batch, RowAction::Delete)? {
-                if let Some(row) = positions.add_counting_once(&rows)?
-                    && !repeats
-                {
-                    return Err(self.changed_twice(row).await);
-                }
+            if let Some(rows) = rows_for(&batch, RowAction::Delete)?
+                && let Some(row) = positions.add_counting_once(&rows)?
+                && !repeats
+            {
+                return Err(self.changed_twice(row).await);
             }
             if let Some(rows) = rows_for(&batch, RowAction::Update)? {
                 if let Some(row) = positions.add_counting_once(&rows)? {

@@ -268,10 +268,14 @@ async fn a_checkpoint_changes_nothing_about_what_is_skipped() {
                 } else {
                     BTreeSet::new()
                 };
-                assert_eq!(
-                    checkpoint, expected,
-                    "foreign: {foreign}{properties}: {predicate}"
-                );
+                let name = format!("foreign: {foreign}{properties}: {predicate}");
+                // A decimal that went through a double may have an exponent, which the struct form
+                // does not take: it is unknown from then on.
+                if foreign && !json && predicate.starts_with("wide") {
+                    assert!(checkpoint.is_subset(&expected), "{name}");
+                } else {
+                    assert_eq!(checkpoint, expected, "{name}");
+                }
             }
             assert_eq!(skips > 300, json || parsed, "{skips} skips");
         }

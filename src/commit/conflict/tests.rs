@@ -342,6 +342,25 @@ fn statistics_decide_whether_an_added_file_is_skipped() {
 }
 
 #[test]
+fn file_added_again_and_again_is_skipped_only_if_every_add_is() {
+    let ours = Ours::delete(0..50, &["a"]);
+    let (meets, low, high) = (40..60, 1000..1100, 2000..2100);
+    for (added, conflicts) in [
+        (vec![meets.clone(), low.clone(), high.clone()], true),
+        (vec![low.clone(), meets.clone(), high.clone()], true),
+        (vec![low.clone(), high.clone(), meets], true),
+        (vec![low, high], false),
+    ] {
+        let name = format!("{added:?}");
+        let winners = (5..)
+            .zip(added)
+            .map(|(version, ids)| winner(version, &[add("c").ids(ids)], &[]));
+        let verdict = verdict(&ours, winners.collect());
+        assert_eq!(!verdict.conflicts.is_empty(), conflicts, "{name}");
+    }
+}
+
+#[test]
 fn partitions_separate_writers_even_without_statistics() {
     let ours = || {
         Ours::new(

@@ -122,7 +122,7 @@ async fn sessions_have_transactions_of_their_own() {
     let other = table.other_session().await;
     // Shares catalog and configuration, but is another session.
     let derived = SessionContext::new_with_state(register_on(table.ctx.state()));
-    let rebuilt = SessionContext::new_with_state(table.ctx.into_state_builder_of_clone());
+    let rebuilt = SessionContext::new_with_state(table.ctx.state_of_a_clone());
     for ctx in [&table.ctx, &other, &derived, &rebuilt] {
         run(ctx, "BEGIN").await;
     }
@@ -157,12 +157,12 @@ async fn sessions_have_transactions_of_their_own() {
 }
 
 trait Rebuild {
-    fn into_state_builder_of_clone(&self) -> datafusion::execution::SessionState;
+    fn state_of_a_clone(&self) -> datafusion::execution::SessionState;
 }
 
 impl Rebuild for SessionContext {
     /// A state with an id of its own that shares the configuration's extensions.
-    fn into_state_builder_of_clone(&self) -> datafusion::execution::SessionState {
+    fn state_of_a_clone(&self) -> datafusion::execution::SessionState {
         self.clone().into_state_builder().build()
     }
 }
