@@ -1,12 +1,14 @@
 //! MERGE whose source is larger than the session's memory.
 
+use std::fmt;
 use std::sync::Arc;
 
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use delta_disjoint::register;
 
 use crate::support::{Table, open, rows, run, try_run};
@@ -17,25 +19,64 @@ const MERGE: &str = "MERGE INTO t USING (SELECT value AS id, -value AS x \
     WHEN MATCHED THEN UPDATE SET x = s.x \
     WHEN NOT MATCHED AND s.id < 3000 THEN INSERT VALUES (s.id, s.x)";
 
-/// `t` with the rows 0 to 1999 in a session with so many bytes of memory.
+/// Memory without end but for the source of a MERGE, so that nothing else runs out of it.
+#[derive(Debug)]
+struct SourcePool {
+    all: UnboundedMemoryPool,
+    limit: usize,
+}
+
+impl SourcePool {
+    fn new(limit: usize) -> Self {
+        Self {
+            all: UnboundedMemoryPool::default(),
+            limit,
+        }
+    }
+}
+
+impl fmt::Display for SourcePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "source({})", self.limit)
+    }
+}
+
+impl MemoryPool for SourcePool {
+    fn name(&self) -> &str {
+        "source"
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.all.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.all.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let is_source = reservation.consumer().name().starts_with("SourceBuffer");
+        if is_source && reservation.size() + additional > self.limit {
+            return Err(DataFusionError::ResourcesExhausted("full".to_owned()));
+        }
+        self.all.try_grow(reservation, additional)
+    }
+
+    fn reserved(&self) -> usize {
+        self.all.reserved()
+    }
+}
+
+/// `t` with the rows 0 to 1999 in a session with so many bytes for each part of a source.
 async fn table(memory: usize, disk: DiskManagerBuilder) -> (Table, SessionContext) {
     let table = Table::numbers(2, 1000, "").await;
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+        .with_memory_pool(Arc::new(SourcePool::new(memory)))
         .with_disk_manager_builder(disk)
         .build_arc()
         .expect("runtime");
-    // A hash join holds its whole side in memory, a merge join sorts it on disk. DataFusion knows
-    // the latter for several partitions only.
-    let mut config = SessionConfig::new()
-        .with_target_partitions(2)
-        .with_batch_size(1024);
-    let options = config.options_mut();
-    options.optimizer.prefer_hash_join = false;
-    options.execution.sort_spill_reservation_bytes = 64 * 1024;
     let builder = SessionStateBuilder::new()
         .with_default_features()
-        .with_config(config)
         .with_runtime_env(runtime);
     let ctx = SessionContext::new_with_state(register(builder).build());
     open(&ctx, "t", &table.path()).await;
@@ -44,7 +85,7 @@ async fn table(memory: usize, disk: DiskManagerBuilder) -> (Table, SessionContex
 
 #[tokio::test]
 async fn source_that_does_not_fit_into_memory_goes_to_disk_and_comes_back_whole() {
-    for (memory, spills) in [(1_000_000, true), (100_000_000, false)] {
+    for (memory, spills) in [(200_000, true), (100_000_000, false)] {
         let (table, ctx) = table(memory, DiskManagerBuilder::default()).await;
         let plan = rows(&ctx, &format!("EXPLAIN ANALYZE {MERGE}"))
             .await
@@ -81,7 +122,7 @@ async fn source_that_fits_neither_memory_nor_disk_is_an_error_that_leaves_the_ta
         ),
         (small, "max_temp_directory_size"),
     ] {
-        let (table, ctx) = table(1_000_000, disk).await;
+        let (table, ctx) = table(200_000, disk).await;
         let before = (table.log(), table.files_on_disk());
         let error = try_run(&ctx, MERGE).await.expect_err("no room");
         assert!(error.to_string().contains(says), "{error}");
