@@ -25,6 +25,11 @@ use crate::plan::rule::DeltaDmlRule;
 /// A session that is ready for SQL on Delta tables. Its time zone is UTC, without which DataFusion
 /// takes `TIMESTAMP WITH TIME ZONE` for `TIMESTAMP`.
 ///
+/// Clones of the context are the same session and share its transaction. A context made from a copy
+/// of its state is another one; pass the copy through [`register_on`] to give it transactions of
+/// its own. Without that, [`sql`] refuses its statements while the first is in a transaction, and
+/// what it runs by `SessionContext::sql` becomes part of that transaction.
+///
 /// ```
 /// # async fn example() -> datafusion::error::Result<()> {
 /// let ctx = delta_disjoint::session();
@@ -48,6 +53,9 @@ pub fn session() -> SessionContext {
 /// What the builder has already is kept: its rules and factories stay, and its query planner gets
 /// every plan that does not change a Delta table. Call it last, since a rule that is added later
 /// sees this crate's node instead of DataFusion's. Calling it twice is the same as once.
+///
+/// Transactions belong to one context and its clones: make each further session through this
+/// function or [`register_on`], not by `SessionContext::new_with_state` with a copied state alone.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let planner = match builder.query_planner().take() {
         // Registered before; a second layer would only look at every log twice.

@@ -231,7 +231,10 @@ async fn commit(
                     actions,
                     operation,
                     txn_id: uuid::Uuid::new_v4(),
-                    options: CommitOptions::from_session(&options),
+                    options: CommitOptions {
+                        serializable: target.collector.reads_past_scans(),
+                        ..CommitOptions::from_session(&options)
+                    },
                 };
                 run(transaction, &target, &metrics).await
             }

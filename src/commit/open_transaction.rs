@@ -68,7 +68,7 @@ struct State {
     changed: Option<String>,
     statements: Vec<StatementReads>,
     /// Sources of all statements that may be one of the targets under another guise.
-    foreign: Vec<ForeignSource>,
+    foreign: Vec<ForeignRead>,
     /// Locations of the tables that statements were planned to change.
     targets: BTreeSet<String>,
 }
@@ -80,6 +80,16 @@ pub enum ForeignSource {
     Files(Vec<Url>),
     /// Anything.
     Unknown,
+}
+
+/// A foreign source in a statement of a transaction.
+#[derive(Debug, Clone)]
+pub struct ForeignRead {
+    /// What was read.
+    pub source: ForeignSource,
+    /// Locations of the tables that were pinned before it was read. Of any other table it may have
+    /// shown an older version than the one that is pinned later.
+    pub pinned: Arc<BTreeSet<String>>,
 }
 
 /// A statement of a transaction and its reads.
@@ -161,16 +171,22 @@ impl OpenTransaction {
         self.state().statements.push(statement);
     }
 
-    /// Adds what a statement reads past this crate's scans and what it changes; the answer is all
-    /// of both so far.
+    /// Adds what a statement, whose tables are pinned, will read past this crate's scans and what
+    /// it changes; the answer is all of both so far.
     pub fn add_sources(
         &self,
         foreign: Vec<ForeignSource>,
-        targets: Vec<String>,
-    ) -> (Vec<ForeignSource>, BTreeSet<String>) {
+        targets: &[String],
+    ) -> (Vec<ForeignRead>, BTreeSet<String>) {
         let mut state = self.state();
-        state.foreign.extend(foreign);
-        state.targets.extend(targets);
+        let pinned = Arc::new(state.tables.keys().cloned().collect());
+        state
+            .foreign
+            .extend(foreign.into_iter().map(|source| ForeignRead {
+                source,
+                pinned: Arc::clone(&pinned),
+            }));
+        state.targets.extend(targets.iter().cloned());
         (state.foreign.clone(), state.targets.clone())
     }
 

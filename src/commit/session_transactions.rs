@@ -1,8 +1,11 @@
 //! Which transaction a session is in, and in which one a statement was planned.
 //!
 //! The transactions live in an extension of the session's configuration, by session id: whatever
-//! shares the session's state (clones of the context, frames, plans) shares its transaction, and a
-//! session that is derived from another one has an id, hence a transaction, of its own.
+//! shares the session's state (clones of the context, frames, plans) shares its transaction.
+//! `SessionContext::new_with_state` copies both: the transaction also knows the context that began
+//! it, and statements, BEGIN, COMMIT and ROLLBACK by [`sql`](crate::sql) from another one with the
+//! same id are refused. A session that was put up by [`register_on`](crate::register_on) has
+//! transactions of its own.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -18,12 +21,28 @@ use crate::read::collector::{Permit, ReadCollector};
 /// The open transactions of the sessions that share a configuration.
 #[derive(Debug, Default)]
 pub struct SessionTransactions {
-    open: Mutex<HashMap<String, Arc<OpenTransaction>>>,
+    open: Mutex<HashMap<String, Open>>,
+}
+
+/// What tells one context from another, which may have the same id: its shared state.
+pub type ContextState = Arc<dyn Any + Send + Sync>;
+
+#[derive(Debug)]
+struct Open {
+    transaction: Arc<OpenTransaction>,
+    begun_by: Weak<dyn Any + Send + Sync>,
 }
 
 impl SessionTransactions {
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<OpenTransaction>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The transaction of `session_id`.
+    fn current(&self, session_id: &str) -> Option<Arc<OpenTransaction>> {
+        let open = self.open();
+        open.get(session_id)
+            .map(|open| Arc::clone(&open.transaction))
     }
 }
 
@@ -46,22 +65,59 @@ impl SessionScope {
 
     /// The transaction that the session is in.
     pub fn current(&self) -> Option<Arc<OpenTransaction>> {
-        self.all.open().get(&self.session_id).cloned()
+        self.all.current(&self.session_id)
+    }
+
+    /// The same for who asks by `context`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if another context with the same id began it; if that one is gone, the
+    /// transaction is rolled back as well.
+    pub fn current_of(&self, context: &ContextState) -> Result<Option<Arc<OpenTransaction>>> {
+        let Some((transaction, begun_by)) = self
+            .all
+            .open()
+            .get(&self.session_id)
+            .map(|open| (Arc::clone(&open.transaction), Weak::clone(&open.begun_by)))
+        else {
+            return Ok(None);
+        };
+        if Weak::ptr_eq(&begun_by, &Arc::downgrade(context)) {
+            return Ok(Some(transaction));
+        }
+        if begun_by.strong_count() == 0 {
+            // Nobody can end it any more; with its last owner it is rolled back.
+            self.all.open().remove(&self.session_id);
+            return Err(Error::invalid(
+                "the context that began this session's transaction is gone, and the transaction \
+                 was rolled back; keep one SessionContext, or clones of it, from BEGIN to COMMIT",
+            ));
+        }
+        Err(Error::invalid(
+            "another session with the same id is in a transaction: both were made from one \
+             SessionState; make it from delta_disjoint::register_on(state), which gives it \
+             transactions of its own",
+        ))
     }
 
     /// Puts the session into `transaction`.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is in one.
-    pub fn begin(&self, transaction: OpenTransaction) -> Result<()> {
+    /// `Invalid` if it is in one, or another context with the same id is.
+    pub fn begin(&self, transaction: OpenTransaction, context: &ContextState) -> Result<()> {
+        self.current_of(context)?;
         match self.all.open().entry(self.session_id.clone()) {
             Entry::Occupied(_) => Err(Error::invalid(
                 "the session is in a transaction already; COMMIT or ROLLBACK it first, since \
                  transactions do not nest",
             )),
             Entry::Vacant(place) => {
-                place.insert(Arc::new(transaction));
+                place.insert(Open {
+                    transaction: Arc::new(transaction),
+                    begun_by: Arc::downgrade(context),
+                });
                 Ok(())
             }
         }
@@ -71,9 +127,12 @@ impl SessionScope {
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is in none; `statement` names who asks.
-    pub fn end(&self, statement: &str) -> Result<Arc<OpenTransaction>> {
-        self.all.open().remove(&self.session_id).ok_or_else(|| {
+    /// `Invalid` if it is in none, or it was begun by another context with the same id;
+    /// `statement` names who asks.
+    pub fn end(&self, statement: &str, context: &ContextState) -> Result<Arc<OpenTransaction>> {
+        self.current_of(context)?;
+        let ended = self.all.open().remove(&self.session_id);
+        ended.map(|open| open.transaction).ok_or_else(|| {
             Error::invalid(format!(
                 "{statement}: the session is in no transaction; every statement outside of BEGIN \
                  … COMMIT commits by itself"
@@ -130,7 +189,7 @@ impl Permit for Ticket {
         let current = self
             .all
             .upgrade()
-            .and_then(|all| all.open().get(&self.session_id).cloned());
+            .and_then(|all| all.current(&self.session_id));
         match (planned_in, current) {
             (None, None) => Ok(()),
             (Some(planned_in), Some(current)) if Arc::ptr_eq(&planned_in, &current) => Ok(()),
@@ -179,6 +238,10 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
 
+    fn context() -> ContextState {
+        Arc::new(())
+    }
+
     fn scope(id: &str, all: &Arc<SessionTransactions>) -> SessionScope {
         SessionScope {
             all: Arc::clone(all),
@@ -190,30 +253,36 @@ mod tests {
     fn statement_starts_only_where_it_was_planned() {
         let all = Arc::<SessionTransactions>::default();
         let (a, b) = (scope("a", &all), scope("b", &all));
+        let context = &context();
+        let begin = || {
+            a.begin(OpenTransaction::default(), context)
+                .expect("begins")
+        };
         let outside = a.ticket(None);
         assert!(outside.check().is_ok());
-        a.begin(OpenTransaction::default()).expect("begins");
+        begin();
         let first = a.ticket(a.current().as_ref());
         assert!(first.check().is_ok());
         assert!(b.ticket(None).check().is_ok(), "another session");
         let error = outside.check().expect_err("planned before");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
 
-        a.end("COMMIT").expect("ends");
+        a.end("COMMIT", context).expect("ends");
         assert!(outside.check().is_ok());
         assert!(first.check().is_err(), "after the end");
-        a.begin(OpenTransaction::default()).expect("begins");
+        begin();
         assert!(first.check().is_err(), "in the next transaction");
     }
 
     #[test]
     fn transactions_do_not_nest_and_end_once() {
-        let scope = scope("a", &Arc::default());
-        assert!(scope.end("COMMIT").is_err());
-        scope.begin(OpenTransaction::default()).expect("begins");
-        assert!(scope.begin(OpenTransaction::default()).is_err());
-        assert!(scope.end("ROLLBACK").is_ok());
-        assert!(scope.end("ROLLBACK").is_err());
+        let (scope, context) = (scope("a", &Arc::default()), &context());
+        let begin = || scope.begin(OpenTransaction::default(), context);
+        assert!(scope.end("COMMIT", context).is_err());
+        begin().expect("begins");
+        assert!(begin().is_err());
+        assert!(scope.end("ROLLBACK", context).is_ok());
+        assert!(scope.end("ROLLBACK", context).is_err());
     }
 
     #[test]

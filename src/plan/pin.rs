@@ -43,12 +43,15 @@ pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalP
     let membership = Membership::of(plan, session)?;
     let mut handles: BTreeMap<String, Arc<TableHandle>> = BTreeMap::new();
     let mut rewritten = HashSet::new();
+    let mut targets = HashSet::new();
     plan.apply_with_subqueries(|node| {
         let provider = match node {
             LogicalPlan::TableScan(scan) => delta_provider(&scan.source),
             LogicalPlan::Extension(extension) => delta_dml(extension).map(|dml| {
+                let location = dml.target().handle().location();
+                targets.insert(location.to_owned());
                 if removes_files(dml.kind()) {
-                    rewritten.insert(dml.target().handle().location().to_owned());
+                    rewritten.insert(location.to_owned());
                 }
                 dml.target().clone()
             }),
@@ -64,7 +67,12 @@ pub async fn pin(plan: &LogicalPlan, session: &dyn Session) -> DFResult<LogicalP
     })?;
     let collector = membership.collector();
     let mut pins = BTreeMap::new();
-    for (location, handle) in handles {
+    // The check starts at the version of the target. Where another location is the same table, it
+    // is looked at later, so that it is seen in that version or in a newer one.
+    let (first, others): (Vec<_>, Vec<_>) = handles
+        .into_iter()
+        .partition(|(location, _)| targets.contains(location));
+    for (location, handle) in first.into_iter().chain(others) {
         let PinnedTable {
             base,
             view: snapshot,
@@ -214,6 +222,9 @@ fn record_beside_scans(dml: &DeltaDml, pin: &Pin, has_twin: bool) {
     } else {
         reads_of_input(dml.input(), dml.target().handle())
     };
+    if reads == InputReads::Unknown {
+        pin.collector.mark_past_scans();
+    }
     let scope = match (dml.kind(), reads) {
         (DmlKind::Overwrite | DmlKind::Truncate, _) | (_, InputReads::Unknown) => {
             ReadScope::WholeTable

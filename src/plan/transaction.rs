@@ -38,7 +38,8 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// `Unsupported` if it changes what is no Delta table in a transaction.
+    /// `Unsupported` if it changes what is no Delta table, or writes files by COPY, in a
+    /// transaction.
     pub(super) fn of(plan: &LogicalPlan, session: &dyn Session) -> DFResult<Self> {
         let scope = SessionScope::of(session.config(), session.session_id());
         let transaction = scope.as_ref().and_then(SessionScope::current);
@@ -99,6 +100,11 @@ impl Membership {
     }
 
     /// Tells the transaction of the statement, whose reads go to `collector`.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if it changes a table that an earlier statement may have read by another way
+    /// before the table was pinned.
     pub(super) fn take_up(
         &self,
         plan: &LogicalPlan,
@@ -107,13 +113,22 @@ impl Membership {
         let Some(transaction) = self.transaction.as_ref().filter(|_| !self.explains) else {
             return Ok(());
         };
-        let targets = targets(plan)?;
-        let (foreign, targets) = transaction.add_sources(foreign_sources(plan), targets);
+        let own_targets = targets(plan)?;
+        let (foreign, targets) = transaction.add_sources(foreign_sources(plan), &own_targets);
         // Rows that came another way than through our scans were read all the same.
         for target in targets {
-            if foreign.iter().any(|source| may_be(source, &target)) {
-                transaction.read_all(&target);
+            let mut reads = foreign
+                .iter()
+                .filter(|read| may_be(&read.source, &target))
+                .peekable();
+            if reads.peek().is_none() {
+                continue;
             }
+            // A version from before the pinned one is none that the check at COMMIT looks at.
+            if own_targets.contains(&target) && reads.any(|read| !read.pinned.contains(&target)) {
+                return Err(read_before_pinned(&target).into());
+            }
+            transaction.read_all(&target);
         }
         transaction.add_statement(StatementReads {
             text: self.text.clone(),
@@ -137,6 +152,14 @@ fn targets(plan: &LogicalPlan) -> DFResult<Vec<String>> {
     Ok(targets)
 }
 
+fn read_before_pinned(target: &str) -> Error {
+    Error::unavailable(format!(
+        "an earlier statement of the transaction read a source that may be the table at {target} \
+         by another way, before the transaction had pinned a version of it: what it saw cannot be \
+         checked. ROLLBACK and run the transaction again; read the table by its own name first"
+    ))
+}
+
 /// Refuses what a rollback could not undo.
 fn check_plan(plan: &LogicalPlan) -> DFResult<()> {
     plan.apply(|node| match node {
@@ -144,6 +167,12 @@ fn check_plan(plan: &LogicalPlan) -> DFResult<()> {
             "{} is not a Delta table of this session, and its changes could not be rolled back; \
              change it outside of the transaction",
             dml.table_name
+        ))
+        .into()),
+        LogicalPlan::Copy(copy) => Err(Error::unsupported(format!(
+            "COPY … TO {} writes files that could not be rolled back; run it outside of the \
+             transaction",
+            copy.output_url
         ))
         .into()),
         _ => Ok(TreeNodeRecursion::Continue),

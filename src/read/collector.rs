@@ -25,6 +25,7 @@ pub struct ReadCollector {
     reads: Mutex<Vec<(String, Read)>>,
     permit: Option<Arc<dyn Permit>>,
     started: AtomicBool,
+    past_scans: AtomicBool,
 }
 
 /// Names one recorded read.
@@ -80,6 +81,17 @@ impl ReadCollector {
                 .map(|(_, read)| read.clone())
                 .collect(),
         )
+    }
+
+    /// Notes that the statement may read its target by another way than scans of a pinned version.
+    pub fn mark_past_scans(&self) {
+        self.past_scans.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the statement may read its target by another way than scans of a pinned version:
+    /// then it may see any newer version, with the rows of blind appends.
+    pub fn reads_past_scans(&self) -> bool {
+        self.past_scans.load(Ordering::SeqCst)
     }
 
     /// Called by every operator that shows or changes rows, before it does.

@@ -83,7 +83,7 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     {
         fold_set_names(&mut statement);
     }
-    let open = transaction::current(ctx);
+    let open = transaction::current(ctx)?;
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {
             // The planner says what is wrong with the name, where something is.

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode as Mode,
 };
 
-use crate::commit::session_transactions::StatementText;
+use crate::commit::session_transactions::{ContextState, StatementText};
 use crate::commit::{CommitOptions, OpenTransaction, SessionScope, TransactionMode};
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) async fn run(
                 ))
                 .into());
             }
-            scope(ctx, statement)?.begin(OpenTransaction::new(mode(modes)?))?;
+            scope(ctx, statement)?.begin(OpenTransaction::new(mode(modes)?), &shared_state(ctx))?;
         }
         Statement::Commit {
             chain,
@@ -52,7 +52,7 @@ pub(super) async fn run(
             }
             let options = options(ctx);
             scope(ctx, statement)?
-                .end(&statement.to_string())?
+                .end(&statement.to_string(), &shared_state(ctx))?
                 .commit(options)
                 .await?;
         }
@@ -64,7 +64,7 @@ pub(super) async fn run(
                 return Err(savepoint_refused(statement).into());
             }
             scope(ctx, statement)?
-                .end(&statement.to_string())?
+                .end(&statement.to_string(), &shared_state(ctx))?
                 .roll_back()
                 .await;
         }
@@ -78,8 +78,12 @@ pub(super) async fn run(
 }
 
 /// The transaction that the session is in.
-pub(super) fn current(ctx: &SessionContext) -> Option<Arc<OpenTransaction>> {
-    session_scope(ctx)?.current()
+///
+/// # Errors
+///
+/// `Invalid` if another context with the same session id began it.
+pub(super) fn current(ctx: &SessionContext) -> Result<Option<Arc<OpenTransaction>>> {
+    session_scope(ctx).map_or(Ok(None), |scope| scope.current_of(&shared_state(ctx)))
 }
 
 /// Refuses what a transaction cannot undo.
@@ -100,6 +104,11 @@ pub(super) fn with_text(frame: DataFrame, text: &str) -> DataFrame {
         .config_mut()
         .set_extension(Arc::new(StatementText::new(text)));
     DataFrame::new(state, plan)
+}
+
+/// What clones of `ctx` share, and contexts that were made from a copy of its state do not.
+fn shared_state(ctx: &SessionContext) -> ContextState {
+    ctx.state_ref()
 }
 
 fn session_scope(ctx: &SessionContext) -> Option<SessionScope> {

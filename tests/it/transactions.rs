@@ -4,6 +4,7 @@ mod conflicts;
 mod endings;
 mod history;
 mod own_writes;
+mod past_scans;
 mod refused;
 mod statements;
 mod visibility;

@@ -92,12 +92,9 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
         .iter()
         .flat_map(|statement| statement.reads.reads().iter().cloned())
         .collect();
-    // The same table by another way in, such as a second mount, has the same id.
-    let has_twin = state
-        .tables
-        .values()
-        .any(|other| other.pinned.base.metadata.id == base.metadata.id);
-    if has_twin || table.reads_all {
+    let twins = twins(&table, state);
+    let past_scans = !twins.is_empty() || table.reads_all;
+    if past_scans {
         reads.push(Read::whole_table(base));
     }
     let transaction = OptimisticTransaction {
@@ -106,9 +103,18 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
         actions: table.actions(),
         operation: operation(&table),
         txn_id: Uuid::new_v4(),
-        options,
+        options: CommitOptions {
+            // What came past the scans may hold rows of a blind append after the base, which can
+            // not be put behind us in the serial order then.
+            serializable: options.serializable || past_scans,
+            ..options
+        },
     };
-    let committed = match check_same_table(&table).await {
+    let checked = match check_twins(&table, &twins) {
+        Ok(()) => check_same_table(&table).await,
+        Err(error) => Err(error),
+    };
+    let committed = match checked {
         Ok(()) => put(transaction, &table, &statements).await,
         Err(error) => Err(error),
     };
@@ -152,6 +158,36 @@ async fn put(
             Ok(version)
         }
         CommitOutcome::Conflicted { verdict, .. } => Err(conflict(verdict, statements)),
+    }
+}
+
+/// The tables that are `table` by another way in, such as a second mount: they have the same id.
+fn twins<'a>(table: &OpenTable, state: &'a State) -> Vec<&'a OpenTable> {
+    let id = &table.pinned.base.metadata.id;
+    state
+        .tables
+        .values()
+        .filter(|other| other.pinned.base.metadata.id == *id)
+        .collect()
+}
+
+/// The check starts at the base of the table; what a twin showed must not be older.
+fn check_twins(table: &OpenTable, twins: &[&OpenTable]) -> Result<()> {
+    let base = &table.pinned.base;
+    match twins
+        .iter()
+        .find(|twin| twin.pinned.base.version < base.version)
+    {
+        Some(twin) => Err(Error::unavailable(format!(
+            "the tables at {} and {} have the same id, and the transaction read version {} of the \
+             first before it pinned version {} of the second; nothing was committed, run the \
+             transaction again and read the table that it changes first, or use one location",
+            twin.handle.location(),
+            table.handle.location(),
+            twin.pinned.base.version,
+            base.version
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -220,3 +220,23 @@ async fn failure_to_begin_leaves_the_open_transaction_alone() {
         ["0", "1"]
     );
 }
+
+#[tokio::test]
+async fn copy_to_files_is_refused_in_a_transaction() {
+    let table = Table::numbers(1, 2, "").await;
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("a.parquet");
+    let copy = format!("COPY t TO '{}'", file.display());
+    table.run("BEGIN").await;
+    table.run("INSERT INTO t VALUES (9, 9)").await;
+    let by_plain_sql = async { table.ctx.sql(&copy).await?.collect().await };
+    for outcome in [try_run(&table.ctx, &copy).await, by_plain_sql.await] {
+        let error = outcome.expect_err("refused");
+        assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
+        assert!(error.to_string().contains("COPY"), "{error}");
+    }
+    assert!(!file.exists());
+    table.run("ROLLBACK").await;
+    table.run(&copy).await;
+    assert!(file.exists());
+}
