@@ -220,6 +220,18 @@ fn join(
     let mut conjuncts: Vec<Expr> = split_conjunction(&op.on).into_iter().cloned().collect();
     let mut keys = Vec::new();
     let source = source_plan(dml, op, join, relations, &mut conjuncts, &mut keys)?;
+    if join.join_type == JoinType::Inner
+        && let Some(term) = conjuncts
+            .iter()
+            .find(|term| term.is_volatile() && term.column_refs().is_empty())
+    {
+        // DataFusion moves a condition without columns below both sides of the join, where it is
+        // drawn for the rows of one side and not for the pairs.
+        return Err(Error::unsupported(format!(
+            "MERGE: `{term}` in ON has another value each time and is about no column; put it into \
+             the condition of a clause (WHEN MATCHED AND …)"
+        )));
+    }
     let (above, on): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(needs_filter);
     if !above.is_empty() && join.join_type != JoinType::Inner {
         return Err(Error::unsupported(
