@@ -101,7 +101,9 @@ impl SourceBufferExec {
         let mut held: Vec<Held> = (0..partitions)
             .map(|partition| self.empty(partition, context))
             .collect();
+        let rows = MetricBuilder::new(&self.metrics).global_counter("source_rows");
         while let Some((partition, batch)) = streams.try_next().await? {
+            rows.add(batch.num_rows());
             for (key, gatherer) in self.keys.iter().zip(&mut gatherers) {
                 gatherer.add(batch.column(*key))?;
             }
@@ -109,13 +111,6 @@ impl SourceBufferExec {
                 held.add(batch)?;
             }
         }
-        let rows = MetricBuilder::new(&self.metrics).global_counter("source_rows");
-        rows.add(
-            held.iter()
-                .flat_map(|held| &held.batches)
-                .map(RecordBatch::num_rows)
-                .sum(),
-        );
         *self.lock() = Some(held.into_iter().map(Some).collect());
         let keys: Vec<KeyValues> = gatherers.into_iter().map(KeyGatherer::finish).collect();
         self.state.complete(&keys);
@@ -262,5 +257,52 @@ impl ExecutionPlan for SourceBufferExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn rows_that_went_to_disk_are_counted_and_given_out() {
+        let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
+        let batches: Vec<RecordBatch> = (0..5)
+            .map(|batch| {
+                let ids = Int64Array::from_iter_values(batch * 1000..(batch + 1) * 1000);
+                RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids)]).expect("batch")
+            })
+            .collect();
+        let input = MemorySourceConfig::try_new_exec(&[batches], schema, None).expect("input");
+        // Room for two batches of 8 kB: the third sends all three to disk.
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(GreedyMemoryPool::new(20_000)))
+            .build_arc()
+            .expect("runtime");
+        let context = Arc::new(TaskContext::default().with_runtime(runtime));
+        let buffer = SourceBufferExec::new(input, Arc::from([0]), Arc::default());
+        buffer.fill(&context).await.expect("filled");
+        let count = |name: &str| {
+            buffer
+                .metrics()
+                .and_then(|metrics| metrics.sum_by_name(name))
+                .map(|value| value.as_usize())
+        };
+        assert_eq!(count("source_rows"), Some(5000));
+        assert_eq!(count("spilled_rows"), Some(3000));
+        let given: usize = buffer
+            .execute(0, context)
+            .expect("stream")
+            .map_ok(|batch| batch.num_rows())
+            .try_fold(0, |sum, rows| async move { Ok(sum + rows) })
+            .await
+            .expect("read");
+        assert_eq!(given, 5000);
     }
 }
