@@ -14,10 +14,12 @@
 //! their clause is for, since CASE is lazy: a division by zero in one clause does no harm to another.
 
 mod clauses;
+mod columns;
 mod expressions;
 mod keys;
 mod reads;
 
+pub(crate) use self::columns::with_insert_columns;
 pub(super) use self::keys::compares_by_value;
 
 use std::collections::BTreeSet;
@@ -34,6 +36,7 @@ use datafusion::logical_expr::{
 };
 
 use self::clauses::{clause_numbers, new_values};
+use self::columns::check_columns;
 use self::expressions::{Relations, check_references, needs_filter};
 use self::keys::{KeyPair, key_pairs};
 use super::key_source::KeySource;
@@ -62,6 +65,7 @@ pub(super) fn merge(
     op: &MergeIntoOp,
     provider: DisjointTableProvider,
 ) -> Result<DeltaDml> {
+    check_columns(op, &provider)?;
     let relations = relations(dml, &provider)?;
     check_references(op, &relations)?;
     let merge_join = MergeJoin::of(op, &relations);

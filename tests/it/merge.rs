@@ -3,5 +3,6 @@
 mod concurrent;
 mod field;
 mod model;
+mod prepared;
 mod random;
 mod semantics;
