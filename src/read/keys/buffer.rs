@@ -288,14 +288,10 @@ mod tests {
         let context = Arc::new(TaskContext::default().with_runtime(runtime));
         let buffer = SourceBufferExec::new(input, Arc::from([0]), Arc::default());
         buffer.fill(&context).await.expect("filled");
-        let count = |name: &str| {
-            buffer
-                .metrics()
-                .and_then(|metrics| metrics.sum_by_name(name))
-                .map(|value| value.as_usize())
-        };
-        assert_eq!(count("source_rows"), Some(5000));
-        assert_eq!(count("spilled_rows"), Some(3000));
+        let metrics = buffer.metrics().expect("metrics");
+        let rows = metrics.sum_by_name("source_rows");
+        assert_eq!(rows.map(|rows| rows.as_usize()), Some(5000));
+        assert_eq!(metrics.spilled_rows(), Some(3000));
         let given: usize = buffer
             .execute(0, context)
             .expect("stream")
