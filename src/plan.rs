@@ -8,7 +8,7 @@
 //! ```
 
 mod key_source;
-mod merge;
+pub(crate) mod merge;
 pub mod node;
 pub mod pin;
 pub mod planner;
@@ -19,3 +19,4 @@ mod sources;
 mod target;
 mod transaction;
 mod unknown_in;
+mod unknown_join;

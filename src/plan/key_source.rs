@@ -15,7 +15,9 @@ use crate::read::keys::SourceKeys;
 /// The side of a join whose rows are read to their end before the table's files are chosen: the
 /// source of a MERGE, or a subquery that became a semi-join.
 ///
-/// Filters and limits do not cross it, and all of its columns are kept.
+/// Conditions on its columns and limits do not cross it, and all of its columns are kept. DataFusion
+/// does move a condition without columns through it, which is true for all rows or for none: a MERGE
+/// refuses one that has another value each time.
 #[derive(Clone)]
 pub(super) struct KeySource {
     pub(super) join: uuid::Uuid,

@@ -14,10 +14,12 @@
 //! their clause is for, since CASE is lazy: a division by zero in one clause does no harm to another.
 
 mod clauses;
+mod columns;
 mod expressions;
 mod keys;
 mod reads;
 
+pub(crate) use self::columns::with_insert_columns;
 pub(super) use self::keys::compares_by_value;
 
 use std::collections::BTreeSet;
@@ -34,6 +36,7 @@ use datafusion::logical_expr::{
 };
 
 use self::clauses::{clause_numbers, new_values};
+use self::columns::check_columns;
 use self::expressions::{Relations, check_references, needs_filter};
 use self::keys::{KeyPair, key_pairs};
 use super::key_source::KeySource;
@@ -62,6 +65,7 @@ pub(super) fn merge(
     op: &MergeIntoOp,
     provider: DisjointTableProvider,
 ) -> Result<DeltaDml> {
+    check_columns(op, &provider)?;
     let relations = relations(dml, &provider)?;
     check_references(op, &relations)?;
     let merge_join = MergeJoin::of(op, &relations);
@@ -220,6 +224,18 @@ fn join(
     let mut conjuncts: Vec<Expr> = split_conjunction(&op.on).into_iter().cloned().collect();
     let mut keys = Vec::new();
     let source = source_plan(dml, op, join, relations, &mut conjuncts, &mut keys)?;
+    if join.join_type == JoinType::Inner
+        && let Some(term) = conjuncts
+            .iter()
+            .find(|term| term.is_volatile() && term.column_refs().is_empty())
+    {
+        // DataFusion moves a condition without columns below both sides of the join, where it is
+        // drawn for the rows of one side and not for the pairs.
+        return Err(Error::unsupported(format!(
+            "MERGE: `{term}` in ON has another value each time and is about no column; put it into \
+             the condition of a clause (WHEN MATCHED AND …)"
+        )));
+    }
     let (above, on): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(needs_filter);
     if !above.is_empty() && join.join_type != JoinType::Inner {
         return Err(Error::unsupported(

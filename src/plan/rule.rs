@@ -21,7 +21,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
-use super::unknown_in;
+use super::{unknown_in, unknown_join};
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
@@ -66,11 +66,13 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
         }
         WriteOp::Delete => {
             unknown_in::check(&input, "DELETE")?;
+            unknown_join::check(&input, "DELETE")?;
             let input = target::with_positions(input, "DELETE", &provider)?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
         WriteOp::Update => {
             unknown_in::check(&input, "UPDATE")?;
+            unknown_join::check(&input, "UPDATE")?;
             (DmlKind::Update, target::update_input(input, &provider)?)
         }
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),

@@ -31,7 +31,7 @@ pub struct TableHandle {
     log_store: LogStoreRef,
     loaded: tokio::sync::Mutex<Loaded>,
     /// The columns that the catalog shows. They move only between statements, never under one.
-    shown: RwLock<SchemaRef>,
+    shown: RwLock<Shown>,
 }
 
 impl TableHandle {
@@ -55,7 +55,10 @@ impl TableHandle {
             root_store_url: url("delta-disjoint-root")?,
             loaded: tokio::sync::Mutex::new(Loaded::nothing(&log_store)),
             log_store,
-            shown: RwLock::new(Arc::new(Schema::empty())),
+            shown: RwLock::new(Shown {
+                schema: Arc::new(Schema::empty()),
+                changes: 0,
+            }),
         })
     }
 
@@ -171,12 +174,25 @@ impl TableHandle {
 
     /// The columns that the catalog shows.
     pub fn shown_schema(&self) -> SchemaRef {
-        Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&shown.schema)
+    }
+
+    /// How often the columns that the catalog shows have changed. While it is 0, every plan was made
+    /// with the same columns.
+    pub fn shown_changes(&self) -> u64 {
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        shown.changes
     }
 
     /// Lets the catalog show `schema` to statements planned from now on.
     pub fn show(&self, schema: &SchemaRef) {
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(schema);
+        let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
+        // Before the first version is loaded there are none.
+        if !shown.schema.fields().is_empty() && shown.schema.fields() != schema.fields() {
+            shown.changes += 1;
+        }
+        shown.schema = Arc::clone(schema);
     }
 
     /// The retryable error for a plan that was made with other columns than `snapshot` has; the
@@ -199,6 +215,14 @@ impl TableHandle {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What the catalog shows of a table.
+#[derive(Debug)]
+struct Shown {
+    schema: SchemaRef,
+    /// How often the columns became others.
+    changes: u64,
 }
 
 /// Time, size and tag of a log entry: others where the table was dropped and made anew.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::common::Result as DFResult;
 use datafusion::common::config::ConfigExtension;
@@ -17,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::transaction;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
+use crate::plan::merge::with_insert_columns;
 use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
@@ -28,6 +30,8 @@ use crate::read::provider::DisjointTableProvider;
 ///   DELETE, and what may stand behind a table's name
 ///   (`VERSION AS OF`, `TABLESAMPLE`, `PARTITION (…)` and the like).
 /// - `BEGIN` / `START TRANSACTION`, `COMMIT` / `END` and `ROLLBACK` are accepted and act at once.
+/// - `INSERT VALUES (…)` without column names in a MERGE means the columns that the table has now, also
+///   where the statement is kept (`PREPARE`, the frame) and runs after they changed.
 /// - `SET` targets without quotes fold to lower case, as all other names do.
 /// - Tables whose columns were changed by another process are looked at again first.
 /// - `CREATE EXTERNAL TABLE` takes `TIMESTAMP WITH TIME ZONE` for what it says, also in a session
@@ -84,6 +88,7 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
         fold_set_names(&mut statement);
     }
     let open = transaction::current(ctx)?;
+    let mut handles = Vec::new();
     for table in state.resolve_table_references(&statement)? {
         let Ok(provider) = ctx.table_provider(table).await else {
             // The planner says what is wrong with the name, where something is.
@@ -106,8 +111,22 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
                 }
             }
         }
+        handles.push((Arc::clone(handle), handle.shown_changes()));
     }
-    let plan = state.statement_to_plan(statement).await?;
+    let plan = with_insert_columns(state.statement_to_plan(statement).await?)?;
+    if plan.transformed
+        && let Some((handle, _)) = handles
+            .iter()
+            .find(|(handle, changes)| handle.shown_changes() != *changes)
+    {
+        return Err(Error::unavailable(format!(
+            "the columns of the table at {} changed while the statement was planned; run the \
+             statement again",
+            handle.location()
+        ))
+        .into());
+    }
+    let plan = plan.data;
     if open.is_none() {
         return ctx.execute_logical_plan(plan).await;
     }

@@ -5,5 +5,6 @@ mod field;
 mod memory;
 mod model;
 mod optimize;
+mod prepared;
 mod random;
 mod semantics;

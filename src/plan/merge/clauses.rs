@@ -78,7 +78,6 @@ pub(super) fn new_values(
     schema: &SchemaRef,
     join_type: JoinType,
 ) -> Result<LogicalPlan> {
-    let applies = |number: i32| marker(CLAUSE_COLUMN).eq(lit(number));
     let mut columns = Vec::with_capacity(schema.fields().len() + 3);
     for (index, field) in schema.fields().iter().enumerate() {
         let mut branches = Vec::new();
@@ -98,9 +97,9 @@ pub(super) fn new_values(
                 MergeIntoAction::Delete => continue,
             };
             let value = planned(value.cast_to(field.data_type(), numbered_rows.schema()))?;
-            branches.push((applies(number), value));
+            branches.push((number, value));
         }
-        columns.push(case(branches, null(field.data_type())?).alias(field.name()));
+        columns.push(by_clause(branches, null(field.data_type())?).alias(field.name()));
     }
     for (name, field) in [(FILE_COLUMN, file_field()), (ROW_COLUMN, row_field())] {
         columns.push(match join_type {
@@ -115,9 +114,9 @@ pub(super) fn new_values(
             MergeIntoAction::Delete => RowAction::Delete,
             MergeIntoAction::Insert { .. } => RowAction::Insert,
         };
-        actions.push((applies(number), lit(action.code())));
+        actions.push((number, lit(action.code())));
     }
-    columns.push(case(actions, null(&DataType::Int8)?).alias(ACTION_COLUMN));
+    columns.push(by_clause(actions, null(&DataType::Int8)?).alias(ACTION_COLUMN));
     planned(
         LogicalPlanBuilder::from(numbered_rows)
             .project(columns)
@@ -173,4 +172,20 @@ fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
             .collect(),
         else_expr: Some(Box::new(otherwise)),
     })
+}
+
+/// The value for the clause that applies. It is the form of CASE that compares one value: the form
+/// with conditions becomes AND and OR where the values are BOOLEAN, and those are not lazy.
+fn by_clause(branches: Vec<(i32, Expr)>, otherwise: Expr) -> Expr {
+    let branches = branches
+        .into_iter()
+        .map(|(number, value)| (lit(number), value))
+        .collect();
+    match case(branches, otherwise) {
+        Expr::Case(case) => Expr::Case(Case {
+            expr: Some(Box::new(marker(CLAUSE_COLUMN))),
+            ..case
+        }),
+        constant => constant,
+    }
 }

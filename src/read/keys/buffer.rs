@@ -101,9 +101,9 @@ impl SourceBufferExec {
         let mut held: Vec<Held> = (0..partitions)
             .map(|partition| self.empty(partition, context))
             .collect();
-        let mut rows = 0;
+        let rows = MetricBuilder::new(&self.metrics).global_counter("source_rows");
         while let Some((partition, batch)) = streams.try_next().await? {
-            rows += batch.num_rows();
+            rows.add(batch.num_rows());
             for (key, gatherer) in self.keys.iter().zip(&mut gatherers) {
                 gatherer.add(batch.column(*key))?;
             }
@@ -115,9 +115,6 @@ impl SourceBufferExec {
             // Memory is short, and what the operators above can have of it is theirs.
             held.iter_mut().try_for_each(Held::to_disk)?;
         }
-        MetricBuilder::new(&self.metrics)
-            .global_counter("source_rows")
-            .add(rows);
         *self.lock() = Some(held.into_iter().map(Some).collect());
         let keys: Vec<KeyValues> = gatherers.into_iter().map(KeyGatherer::finish).collect();
         self.state.complete(&keys);
@@ -266,5 +263,48 @@ impl ExecutionPlan for SourceBufferExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn rows_that_went_to_disk_are_counted_and_given_out() {
+        let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
+        let batches: Vec<RecordBatch> = (0..5)
+            .map(|batch| {
+                let ids = Int64Array::from_iter_values(batch * 1000..(batch + 1) * 1000);
+                RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids)]).expect("batch")
+            })
+            .collect();
+        let input = MemorySourceConfig::try_new_exec(&[batches], schema, None).expect("input");
+        // Room for two batches of 8 kB: the third sends all three to disk.
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(GreedyMemoryPool::new(20_000)))
+            .build_arc()
+            .expect("runtime");
+        let context = Arc::new(TaskContext::default().with_runtime(runtime));
+        let buffer = SourceBufferExec::new(input, Arc::from([0]), Arc::default());
+        buffer.fill(&context).await.expect("filled");
+        let metrics = buffer.metrics().expect("metrics");
+        let rows = metrics.sum_by_name("source_rows");
+        assert_eq!(rows.map(|rows| rows.as_usize()), Some(5000));
+        assert_eq!(metrics.spilled_rows(), Some(3000));
+        let given: usize = buffer
+            .execute(0, context)
+            .expect("stream")
+            .map_ok(|batch| batch.num_rows())
+            .try_fold(0, |sum, rows| async move { Ok(sum + rows) })
+            .await
+            .expect("read");
+        assert_eq!(given, 5000);
     }
 }

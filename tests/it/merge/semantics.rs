@@ -121,6 +121,92 @@ async fn what_fails_in_one_clause_does_no_harm_to_rows_of_another() {
     );
 }
 
+/// A value of a BOOLEAN column, which the optimizer likes to make AND and OR of, and conditions of
+/// several clauses of a kind.
+#[tokio::test]
+async fn truth_values_and_conditions_are_computed_for_the_rows_of_their_clause_alone() {
+    let template = Table::create(
+        "id BIGINT, ok BOOLEAN",
+        "",
+        &["VALUES (1, false), (2, NULL), (3, true)"],
+    )
+    .await;
+    let matched_first = "WHEN MATCHED AND s.d = 0 THEN DELETE ";
+    let update = "WHEN MATCHED THEN UPDATE SET ok = 4 / s.d > 1 ";
+    let update_if = "WHEN MATCHED AND 4 / s.d > 1 THEN UPDATE SET ok = true ";
+    let insert_false = "WHEN NOT MATCHED AND s.d = 0 THEN INSERT VALUES (s.id, false) ";
+    let insert = "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 4 / s.d > 1) ";
+    let insert_if = "WHEN NOT MATCHED AND 4 / s.d > 1 THEN INSERT VALUES (s.id, true) ";
+    let alone = "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET ok = 4 / (t.id - 2) > 1 ";
+    let alone_if = "WHEN NOT MATCHED BY SOURCE AND 4 / (t.id - 2) > 1 THEN UPDATE SET ok = false ";
+    // Of the source: 1 divides by zero where it is matched, 2 does not, 7 does, 8 does not.
+    for (source, clauses, expected) in [
+        (
+            "(2, 2), (7, 0)",
+            vec![update, insert_false],
+            vec!["1|false", "2|true", "3|true", "7|false"],
+        ),
+        (
+            "(2, 2), (7, 0)",
+            vec![update],
+            vec!["1|false", "2|true", "3|true"],
+        ),
+        (
+            "(1, 0), (2, 2), (8, 2)",
+            vec![matched_first, update_if, insert_if],
+            vec!["2|true", "3|true", "8|true"],
+        ),
+        (
+            "(1, 0), (2, 2), (7, 0), (8, 4)",
+            vec![matched_first, update, insert_false, insert, alone],
+            vec!["2|true", "3|true", "7|false", "8|false"],
+        ),
+        (
+            "(1, 0), (2, 0), (7, 0), (8, 4)",
+            vec![matched_first, update_if, insert_false, insert_if, alone_if],
+            vec!["3|false", "7|false"],
+        ),
+        (
+            "(2, 0), (8, 4)",
+            vec![insert, alone],
+            vec!["1|false", "2|NULL", "3|true", "8|false"],
+        ),
+    ] {
+        let table = template.copy().await;
+        let clauses = clauses.concat();
+        table
+            .run(&format!(
+                "MERGE INTO t USING (VALUES {source}) AS s (id, d) ON t.id = s.id {clauses}"
+            ))
+            .await;
+        let rows = table.rows("SELECT * FROM t ORDER BY id").await;
+        assert_eq!(rows, expected, "{clauses}");
+    }
+}
+
+#[tokio::test]
+async fn a_condition_in_on_that_is_drawn_anew_each_time_and_names_no_column_is_refused() {
+    let table = table().await;
+    let error = table
+        .refused(
+            "MERGE INTO t USING (VALUES (1)) AS s (id) ON t.id = s.id AND random() < 0.5 \
+             WHEN MATCHED THEN DELETE",
+        )
+        .await;
+    assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
+    assert!(error.to_string().contains("random()"), "{error}");
+    table
+        .run(
+            "MERGE INTO t USING (VALUES (1)) AS s (id) ON t.id = s.id AND 1 = 1 \
+             WHEN MATCHED AND random() < 2 THEN DELETE",
+        )
+        .await;
+    assert_eq!(
+        table.rows("SELECT count(*) FROM t WHERE id = 1").await,
+        ["0"]
+    );
+}
+
 #[tokio::test]
 async fn a_merge_that_changes_nothing_commits_nothing() {
     let table = table().await;
