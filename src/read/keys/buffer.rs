@@ -113,7 +113,7 @@ impl SourceBufferExec {
         }
         if held.iter().any(|held| !held.spilled.is_empty()) {
             // Memory is short, and what the operators above can have of it is theirs.
-            held.iter_mut().try_for_each(Held::to_disk)?;
+            held.iter_mut().try_for_each(Held::spill_all)?;
         }
         *self.lock() = Some(held.into_iter().map(Some).collect());
         let keys: Vec<KeyValues> = gatherers.into_iter().map(KeyGatherer::finish).collect();
@@ -146,13 +146,13 @@ impl Held {
         let grown = self.reservation.try_grow(batch.get_array_memory_size());
         self.batches.push(batch);
         match grown {
-            Err(DataFusionError::ResourcesExhausted(_)) => self.to_disk(),
+            Err(DataFusionError::ResourcesExhausted(_)) => self.spill_all(),
             grown => grown,
         }
     }
 
     /// Writes what is in memory into a file.
-    fn to_disk(&mut self) -> DFResult<()> {
+    fn spill_all(&mut self) -> DFResult<()> {
         if self.batches.is_empty() {
             return Ok(());
         }
