@@ -88,7 +88,7 @@ impl Random {
                 self.source()
             }),
             19 => Statement::Truncate,
-            _ => Statement::Merge(self.merge()),
+            _ => Statement::Merge(Box::new(self.merge())),
         }
     }
 

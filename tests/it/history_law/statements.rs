@@ -14,7 +14,7 @@ pub enum Statement {
     Update(Vec<(usize, Expr)>, Option<Condition>),
     Delete(Option<Condition>),
     Truncate,
-    Merge(Merge),
+    Merge(Box<Merge>),
 }
 
 /// Where new rows come from.
