@@ -117,7 +117,7 @@ mod storage;
 pub mod write;
 
 pub use error::{Error, ErrorKind, Result};
-pub use session::{register, session, sql};
+pub use session::{register, register_on, session, sql};
 
 /// The README's examples run as tests.
 #[cfg(doctest)]
