@@ -1,7 +1,13 @@
 //! A small table for each feature, for those who have not the published ones.
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
+use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType, Int64Type, Int96, Int96Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use serde_json::{Value, json};
 
 use super::outcome;
@@ -18,6 +24,7 @@ async fn own_tables_read_as_deltalake_reads_them() {
         ("checkpoint", checkpoint().await),
         ("checkpoint of two parts", two_parts().await),
         ("v2 checkpoint", v2_checkpoint().await),
+        ("old types", old_types().await),
     ] {
         let path = table.path();
         let outcome = outcome(Path::new(&path)).await;
@@ -40,6 +47,66 @@ async fn plain() -> Table {
         ],
     )
     .await
+}
+
+/// A file with timestamps as INT96 and decimals as bytes of a fixed length, as older writers have them.
+async fn old_types() -> Table {
+    const JULIAN_DAY_OF_1970: u32 = 2_440_588;
+    const LEVELS: [i16; 3] = [1, 1, 0];
+
+    let table = Table::create(
+        "id BIGINT, z TIMESTAMP WITH TIME ZONE, d DECIMAL(9, 2)",
+        "",
+        &[
+            "VALUES (1, '1970-01-02T00:00:00.0015Z', 12.34), (2, '1900-01-01T00:00:00Z', -0.05), \
+           (3, NULL, NULL)",
+        ],
+    )
+    .await;
+    let path = format!("{}/{}", table.path(), table.files_on_disk()[0]);
+    let schema = parse_message_type(
+        "message old { optional int64 id; optional int96 z; \
+         optional fixed_len_byte_array(4) d (DECIMAL(9, 2)); }",
+    )
+    .expect("schema");
+    let file = File::create(&path).expect("file");
+    let properties = Arc::new(WriterProperties::builder().build());
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), properties).expect("writer");
+    let mut group = writer.next_row_group().expect("row group");
+    let mut column = group.next_column().expect("column").expect("id");
+    let ids = column.typed::<Int64Type>();
+    ids.write_batch(&[1, 2, 3], Some(&[1; 3]), None)
+        .expect("ids");
+    column.close().expect("closed");
+    let mut column = group.next_column().expect("column").expect("z");
+    let times = [
+        Int96::from(vec![1_500_000, 0, JULIAN_DAY_OF_1970 + 1]),
+        Int96::from(vec![0, 0, JULIAN_DAY_OF_1970 - 25_567]),
+    ];
+    let zs = column.typed::<Int96Type>();
+    zs.write_batch(&times, Some(&LEVELS), None).expect("times");
+    column.close().expect("closed");
+    let mut column = group.next_column().expect("column").expect("d");
+    let decimals = [1_234_i32, -5].map(|d| FixedLenByteArray::from(d.to_be_bytes().to_vec()));
+    let ds = column.typed::<FixedLenByteArrayType>();
+    ds.write_batch(&decimals, Some(&LEVELS), None)
+        .expect("decimals");
+    column.close().expect("closed");
+    group.close().expect("closed");
+    writer.close().expect("closed");
+    let size = std::fs::metadata(&path).expect("metadata").len();
+    table.change_log_entry(1, |action| {
+        if let Some(add) = action.get_mut("add") {
+            add["size"] = json!(size);
+        }
+    });
+    let found = "SELECT id, CAST(z AS BIGINT), d FROM t WHERE z IS NOT NULL ORDER BY id";
+    let table = Table::open(table.into_folder()).await.expect("opens");
+    assert_eq!(
+        table.rows(found).await,
+        ["1|86400001500|12.34", "2|-2208988800000000|-0.05"]
+    );
+    table
 }
 
 async fn partitions() -> Table {
