@@ -4,15 +4,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What every stage may use.
-const BASE: [&str; 5] = ["error", "config", "clock", "storage", "action_batch"];
+const BASE: [&str; 6] = [
+    "error",
+    "config",
+    "clock",
+    "storage",
+    "action_batch",
+    "reason",
+];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 7] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
+    ("explain", &["read", "commit", "session"]),
     ("main", &["session"]),
 ];
 
