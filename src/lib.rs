@@ -106,16 +106,19 @@
 //! for one table: the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
+mod cancellation;
 mod clock;
 pub mod commit;
 pub mod config;
 pub mod error;
+pub mod history;
 pub mod plan;
 pub mod read;
 pub mod session;
 mod storage;
 pub mod write;
 
+pub use cancellation::Cancellation;
 pub use error::{Error, ErrorKind, Result};
 pub use session::{register, register_on, session, sql};
 
