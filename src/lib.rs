@@ -106,11 +106,13 @@
 //! for one table: the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
+mod cancellation;
 mod clock;
 pub mod commit;
 pub mod config;
 pub mod error;
 pub mod explain;
+pub mod history;
 pub mod plan;
 pub mod read;
 pub mod reason;
@@ -118,6 +120,7 @@ pub mod session;
 mod storage;
 pub mod write;
 
+pub use cancellation::Cancellation;
 pub use error::{Error, ErrorKind, Result};
 pub use session::{register, register_on, session, sql};
 

@@ -79,6 +79,7 @@ impl TableHandle {
         } else {
             deltalake::table::builder::parse_table_uri(location)?
         };
+        check_scheme(&url)?;
         let log_store = DeltaTableBuilder::from_url(url)?
             .with_storage_options(storage_options)
             .build_storage()?;
@@ -246,6 +247,34 @@ impl TableHandle {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Refuses a URL for whose scheme there is no object store, before it fails without saying so.
+fn check_scheme(url: &Url) -> Result<()> {
+    let scheme = url.scheme();
+    let stores = deltalake::logstore::object_store_factories();
+    let is_served = |served: &Url| served.scheme() == scheme;
+    if stores.iter().any(|store| is_served(store.key())) {
+        return Ok(());
+    }
+    let mut served: Vec<String> = stores
+        .iter()
+        .map(|store| store.key().scheme().to_owned())
+        .collect();
+    served.sort();
+    let feature = match scheme {
+        "s3" | "s3a" => Some("s3"),
+        "az" | "adl" | "azure" | "abfs" | "abfss" | "wasb" | "wasbs" => Some("azure"),
+        "gs" => Some("gcs"),
+        _ => None,
+    };
+    let remedy = feature.map_or_else(String::new, |feature| {
+        format!("; build delta-disjoint with the feature {feature}")
+    });
+    Err(Error::invalid(format!(
+        "no object store in this build serves {scheme}:// (there is {}){remedy}",
+        served.join(", ")
+    )))
 }
 
 /// What the catalog shows of a table.

@@ -8,7 +8,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result as DFResult;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 use deltalake::kernel::{Action, Add, Remove};
 use futures::{StreamExt, TryStreamExt};
 use parquet::arrow::arrow_reader::RowSelection;
@@ -19,6 +19,7 @@ use super::file_writer::FileWriters;
 use super::merge::{RowAction, rows_for};
 use super::rewrite::{Change, RewriteTarget};
 use crate::action_batch::StatementResult;
+use crate::cancellation::Cancellation;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
 use crate::read::clustering::clustering_columns;
@@ -34,6 +35,7 @@ pub(super) struct Rewriter {
     target: RewriteTarget,
     context: Arc<TaskContext>,
     metrics: Metrics,
+    cancellation: Cancellation,
 }
 
 struct Metrics {
@@ -43,6 +45,10 @@ struct Metrics {
     files_rewritten: Count,
     files_removed: Count,
     files_added: Count,
+    /// Those that are complete, while the statement runs.
+    files_written: Gauge,
+    /// Their bytes and those of the files that are being written.
+    bytes_written: Gauge,
     rows_inserted: Count,
     rows_updated: Count,
     rows_deleted: Count,
@@ -51,6 +57,7 @@ struct Metrics {
 impl Metrics {
     fn new(set: &ExecutionPlanMetricsSet) -> Self {
         let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
+        let gauge = |name: &'static str| MetricBuilder::new(set).gauge(name, 0);
         Self {
             rows_written: counter("rows_written"),
             rows_matched: counter("rows_matched"),
@@ -58,10 +65,19 @@ impl Metrics {
             files_rewritten: counter("files_rewritten"),
             files_removed: counter("files_removed"),
             files_added: counter("files_added"),
+            files_written: gauge("files_written"),
+            bytes_written: gauge("bytes_written"),
             rows_inserted: counter("rows_inserted"),
             rows_updated: counter("rows_updated"),
             rows_deleted: counter("rows_deleted"),
         }
+    }
+
+    /// What is written so far.
+    fn note(&self, (files, bytes): (usize, u64)) {
+        self.files_written.set(files);
+        self.bytes_written
+            .set(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
 
@@ -85,6 +101,7 @@ impl Rewriter {
     ) -> Self {
         Self {
             target,
+            cancellation: Cancellation::of(context.session_config()),
             context,
             metrics: Metrics::new(metrics),
         }
@@ -102,6 +119,7 @@ impl Rewriter {
             &snapshot.metadata,
         )?
         .with_clustering(&clustering_columns(&self.target.handle, snapshot).await?)?;
+        let input = self.cancellation.stop(input);
         match self.change(&mut writers, change, input).await {
             Ok(outcome) => {
                 for (metric, rows) in [
@@ -113,6 +131,8 @@ impl Rewriter {
                 }
                 let added = writers.finish().await?;
                 self.metrics.files_added.add(added.len());
+                let bytes: u64 = added.iter().map(|add| add.size.unsigned_abs()).sum();
+                self.metrics.note((added.len(), bytes));
                 self.metrics.files_removed.add(outcome.removed.len());
                 Ok(result(change, added, outcome)?)
             }
@@ -131,9 +151,9 @@ impl Rewriter {
     ) -> DFResult<Outcome> {
         let mut outcome = Outcome::default();
         match change {
-            Change::Append => outcome.rows_written = new_rows(writers, input).await?,
+            Change::Append => outcome.rows_written = self.new_rows(writers, input).await?,
             Change::Replace => {
-                outcome.rows_written = new_rows(writers, input).await?;
+                outcome.rows_written = self.new_rows(writers, input).await?;
                 self.remove_all(&mut outcome);
             }
             Change::Truncate => {
@@ -163,6 +183,31 @@ impl Rewriter {
         Ok(outcome)
     }
 
+    async fn new_rows(
+        &self,
+        writers: &mut FileWriters,
+        mut input: SendableRecordBatchStream,
+    ) -> DFResult<u64> {
+        let mut rows = 0;
+        while let Some(batch) = input.try_next().await? {
+            rows += batch.num_rows() as u64;
+            self.metrics.rows_inserted.add(batch.num_rows());
+            self.write(writers, None, &batch).await?;
+        }
+        Ok(rows)
+    }
+
+    async fn write(
+        &self,
+        writers: &mut FileWriters,
+        group: Option<u32>,
+        rows: &RecordBatch,
+    ) -> Result<()> {
+        writers.write(group, rows).await?;
+        self.metrics.note(writers.progress());
+        Ok(())
+    }
+
     async fn changed_rows(
         &self,
         writers: &mut FileWriters,
@@ -175,7 +220,7 @@ impl Rewriter {
             self.metrics.rows_matched.add(batch.num_rows());
             if change == Change::Update {
                 for (file, rows) in by_file(&batch)? {
-                    writers.write(Some(file), &rows).await?;
+                    self.write(writers, Some(file), &rows).await?;
                 }
             }
         }
@@ -204,13 +249,13 @@ impl Rewriter {
                 }
                 outcome.rows_updated += rows.num_rows() as u64;
                 for (file, rows) in by_file(&rows)? {
-                    writers.write(Some(file), &rows).await?;
+                    self.write(writers, Some(file), &rows).await?;
                 }
             }
             if let Some(rows) = rows_for(&batch, RowAction::Insert)? {
                 outcome.rows_written += rows.num_rows() as u64;
                 self.metrics.rows_inserted.add(rows.num_rows());
-                writers.write(None, &table_columns(&rows)?).await?;
+                self.write(writers, None, &table_columns(&rows)?).await?;
             }
         }
         outcome.rows_written += outcome.rows_updated;
@@ -318,7 +363,7 @@ impl Rewriter {
         while let Some(batch) = rows.try_next().await? {
             copied += batch.num_rows() as u64;
             self.metrics.rows_copied.add(batch.num_rows());
-            writers.write(Some(file), &batch).await?;
+            self.write(writers, Some(file), &batch).await?;
         }
         Ok(copied)
     }
@@ -345,7 +390,8 @@ impl Rewriter {
             columns,
             None,
         )?;
-        source.execute(0, Arc::clone(&self.context))
+        let rows = source.execute(0, Arc::clone(&self.context))?;
+        Ok(self.cancellation.stop(rows))
     }
 
     fn remove_all(&self, outcome: &mut Outcome) {
@@ -390,18 +436,6 @@ impl Rewriter {
             .cloned()
             .ok_or_else(|| Error::internal(format!("no file number {index}")))
     }
-}
-
-async fn new_rows(
-    writers: &mut FileWriters,
-    mut input: SendableRecordBatchStream,
-) -> DFResult<u64> {
-    let mut rows = 0;
-    while let Some(batch) = input.try_next().await? {
-        rows += batch.num_rows() as u64;
-        writers.write(None, &batch).await?;
-    }
-    Ok(rows)
 }
 
 /// Runs of rows of one file, without the position columns.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What every stage may use.
-const BASE: [&str; 6] = [
+const BASE: [&str; 7] = [
     "error",
     "config",
+    "cancellation",
     "clock",
     "storage",
     "action_batch",
@@ -14,14 +15,17 @@ const BASE: [&str; 6] = [
 ];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
     ("explain", &["read", "commit", "session"]),
-    ("main", &["session"]),
+    ("history", &["read", "commit"]),
+    // The command line uses the library by its public names.
+    ("cli", &[]),
+    ("main", &["cli"]),
 ];
 
 /// Files of the pure core: no clock, no session, no I/O.
