@@ -31,8 +31,7 @@ use self::secrets::{Secrets, StorageOptions};
 #[command(
     name = "delta-disjoint",
     version,
-    after_help = EXIT_CODES,
-    after_long_help = EXIT_CODES_AND_STORAGE,
+    after_help = format!("{EXIT_CODES}\n\n{EXAMPLES}"),
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -53,17 +52,21 @@ pub(crate) struct Arguments {
     storage_options: Vec<String>,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 it worked, 1 a statement failed or met a conflict, 2 the \
-    arguments are wrong, 130 it was interrupted (Ctrl-C), 141 nobody reads the output any more.";
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    it worked
+  1    a statement failed or met a conflict
+  2    the arguments are wrong
+  130  it was interrupted (Ctrl-C)
+  141  nobody reads the output any more";
 
-const EXIT_CODES_AND_STORAGE: &str = "Exit codes: 0 it worked, 1 a statement failed or met a \
-    conflict, 2 the arguments are wrong, 130 it was interrupted (Ctrl-C), 141 nobody reads the output \
-    any more.\n\nExamples:\n  \
-    delta-disjoint demo\n  \
-    delta-disjoint sql --table orders=/data/orders\n  \
-    delta-disjoint sql --table orders=s3://lake/orders --storage-option aws_region=eu-west-1 \\\n    \
-    -c \"DELETE FROM orders WHERE id < 100\"\n  \
-    delta-disjoint history /data/orders --limit 10";
+const EXAMPLES: &str = "\
+Examples:
+  delta-disjoint demo
+  delta-disjoint sql --table orders=/data/orders
+  delta-disjoint sql --table orders=s3://lake/orders --storage-option aws_region=eu-west-1 \\
+    -c \"DELETE FROM orders WHERE id < 100\"
+  delta-disjoint history /data/orders --limit 10";
 
 #[derive(Debug, Subcommand)]
 enum Command {
