@@ -18,7 +18,6 @@ mod sql;
 mod statement;
 mod text_input;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -32,8 +31,7 @@ use self::secrets::{Secrets, StorageOptions};
 #[command(
     name = "delta-disjoint",
     version,
-    after_help = EXIT_CODES,
-    after_long_help = EXIT_CODES_AND_STORAGE,
+    after_help = format!("{EXIT_CODES}\n\n{EXAMPLES}"),
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -54,17 +52,21 @@ pub(crate) struct Arguments {
     storage_options: Vec<String>,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 it worked, 1 a statement failed or met a conflict, 2 the \
-    arguments are wrong, 130 it was interrupted (Ctrl-C), 141 nobody reads the output any more.";
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    it worked
+  1    a statement failed or met a conflict
+  2    the arguments are wrong
+  130  it was interrupted (Ctrl-C)
+  141  nobody reads the output any more";
 
-const EXIT_CODES_AND_STORAGE: &str = "Exit codes: 0 it worked, 1 a statement failed or met a \
-    conflict, 2 the arguments are wrong, 130 it was interrupted (Ctrl-C), 141 nobody reads the output \
-    any more.\n\nExamples:\n  \
-    delta-disjoint demo\n  \
-    delta-disjoint sql --table orders=/data/orders\n  \
-    delta-disjoint sql --table orders=s3://lake/orders --storage-option aws_region=eu-west-1 \\\n    \
-    -c \"DELETE FROM orders WHERE id < 100\"\n  \
-    delta-disjoint history /data/orders --limit 10";
+const EXAMPLES: &str = "\
+Examples:
+  delta-disjoint demo
+  delta-disjoint sql --table orders=/data/orders
+  delta-disjoint sql --table orders=s3://lake/orders --storage-option aws_region=eu-west-1 \\
+    -c \"DELETE FROM orders WHERE id < 100\"
+  delta-disjoint history /data/orders --limit 10";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -91,8 +93,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                // There is nowhere left to say that this failed.
-                let _ = writeln!(std::io::stderr(), "{}", secrets.hide(message));
+                output::tell(&secrets.hide(message));
             }
             failure.exit_code()
         }

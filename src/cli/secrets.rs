@@ -35,8 +35,8 @@ const SECRET_VARIABLES: [&str; 7] = [
 /// Prefixes of the environment variables that the object stores read.
 const STORE_VARIABLES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
-/// Shorter values of the environment are not hidden: they are no secrets, and text would be garbled.
-const SHORTEST_VARIABLE: usize = 8;
+/// Shorter values are not hidden: they are no secrets, and text would be garbled.
+const SHORTEST: usize = 4;
 
 /// Options of the object store by name.
 #[derive(Clone, Default)]
@@ -110,7 +110,7 @@ impl Secrets {
                 .iter()
                 .any(|prefix| name.starts_with(prefix));
             let is_secret = SECRET_VARIABLES.iter().any(|part| name.contains(part));
-            if is_store && is_secret && value.chars().count() >= SHORTEST_VARIABLE {
+            if is_store && is_secret {
                 secrets.add(&value);
             }
         }
@@ -137,7 +137,8 @@ impl Secrets {
     }
 
     fn add(&mut self, secret: &str) {
-        if secret.is_empty() {
+        let is_flag = ["true", "false"].contains(&secret);
+        if is_flag || secret.chars().count() < SHORTEST {
             return;
         }
         let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();

@@ -48,7 +48,12 @@ pub(crate) async fn run(
             tokio::select! {
                 biased;
                 () = interrupts.next() => {
-                    if is_interrupted || !acts_at_once(text) {
+                    if makes_a_table(text) {
+                        return Err(Failure::interrupted(
+                            "interrupted; the table may have been made",
+                        ));
+                    }
+                    if is_interrupted || !ends_a_transaction(text) {
                         return Err(given_up(is_interrupted));
                     }
                     is_interrupted = true;
@@ -141,14 +146,19 @@ fn is_change(plan: &dyn ExecutionPlan) -> bool {
             .any(|child| is_change(child.as_ref()))
 }
 
-/// Whether `text` writes to a table while it is planned: it is asked to stop as well.
-fn acts_at_once(text: &str) -> bool {
+/// Whether `text` is done once it is planned and is asked to stop as well.
+fn ends_a_transaction(text: &str) -> bool {
+    ["COMMIT", "END", "ROLLBACK"].contains(&words(text)[0].as_str())
+}
+
+fn makes_a_table(text: &str) -> bool {
+    words(text) == ["CREATE", "EXTERNAL"]
+}
+
+/// The first two words.
+fn words(text: &str) -> [String; 2] {
     let mut words = text.split_whitespace().map(str::to_ascii_uppercase);
-    match words.next().as_deref() {
-        Some("COMMIT" | "END" | "ROLLBACK") => true,
-        Some("CREATE") => words.next().as_deref() == Some("EXTERNAL"),
-        _ => false,
-    }
+    [(); 2].map(|()| words.next().unwrap_or_default())
 }
 
 fn given_up(is_second: bool) -> Failure {

@@ -74,12 +74,12 @@ impl TableHandle {
         storage_options: HashMap<String, String>,
         make_folder: bool,
     ) -> Result<Self> {
+        check_url(location)?;
         let url = if make_folder {
             deltalake::ensure_table_uri(location)?
         } else {
             deltalake::table::builder::parse_table_uri(location)?
         };
-        check_scheme(&url)?;
         let log_store = DeltaTableBuilder::from_url(url)?
             .with_storage_options(storage_options)
             .build_storage()?;
@@ -238,8 +238,14 @@ impl TableHandle {
     }
 }
 
-/// Refuses a URL for whose scheme there is no object store, before it fails without saying so.
-fn check_scheme(url: &Url) -> Result<()> {
+/// Refuses what looks like a URL and is none, which would be taken for a path, and a URL for whose
+/// scheme there is no object store. The location, which may hold a password, is not shown.
+fn check_url(location: &str) -> Result<()> {
+    if !location.contains("://") {
+        return Ok(());
+    }
+    let url = Url::parse(location)
+        .map_err(|error| Error::invalid(format!("the location is not a valid URL: {error}")))?;
     let scheme = url.scheme();
     let stores = deltalake::logstore::object_store_factories();
     let is_served = |served: &Url| served.scheme() == scheme;
