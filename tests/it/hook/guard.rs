@@ -73,6 +73,9 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Warnings {
 #[tokio::test]
 async fn conflict_is_told_in_the_report_and_in_an_event() {
     let warnings = Warnings::default();
+    // With one subscriber alone, a test on another thread that warns first would switch the warning
+    // off for this one too.
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::registry().with(warnings.clone());
     let _quiet = tracing::subscriber::set_default(subscriber);
     let table = files(&[1, 1000]).await;
@@ -131,7 +134,6 @@ async fn recorded_predicate_counts_where_it_has_one_meaning() {
         ("id + 1 < 10", whole),
         ("abs(id) < 10", whole),
         ("CASE WHEN id < 10 THEN true ELSE false END", whole),
-        ("CAST(id AS VARCHAR) = '1'", whole),
         ("id < 10 OR id % 2 = 1", whole),
         ("id < 5500", "ConcurrentAppend"),
     ];
