@@ -3,6 +3,7 @@
 mod allowed;
 mod commit_builder;
 mod guard;
+mod law;
 mod log_store;
 mod refused;
 mod sides;
