@@ -9,6 +9,7 @@
 //! Spark's `"text"` is a text, and `deltalake` puts names into double quotes. It is a text here, unless
 //! the expression has no meaning then and has one with names.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Fields, SchemaRef};
@@ -96,14 +97,17 @@ pub(super) fn parse(text: &str, schema: &SchemaRef) -> Result<Expression, Reason
         let converter = Converter {
             schema: &schema,
             quoted,
+            doubly: Cell::new(false),
         };
-        let expr = converter.expr(&sql, 0)?;
-        let data_type = data_type_of(&expr, &schema)?;
-        Ok::<_, Reason>((expr, data_type))
+        let found = converter.expr(&sql, 0).and_then(|expr| {
+            let data_type = data_type_of(&expr, &schema)?;
+            Ok((expr, data_type))
+        });
+        (found, converter.doubly.get())
     };
-    let (expr, data_type) = match (converted(Quoted::Text), text.contains('"')) {
+    let (expr, data_type) = match converted(Quoted::Text) {
         (Ok(found), false) => found,
-        (Ok(found), true) => match converted(Quoted::Name) {
+        (Ok(found), true) => match converted(Quoted::Name).0 {
             // An expression about no column says nothing: names are meant.
             Ok(with_names) if found.0.column_refs().is_empty() => with_names,
             Ok(_) => {
@@ -116,7 +120,7 @@ pub(super) fn parse(text: &str, schema: &SchemaRef) -> Result<Expression, Reason
             Err(_) => found,
         },
         (Err(reason), false) => return Err(reason),
-        (Err(reason), true) => converted(Quoted::Name).map_err(|_| reason)?,
+        (Err(reason), true) => converted(Quoted::Name).0.map_err(|_| reason)?,
     };
     let mut columns: Vec<usize> = expr
         .column_refs()
@@ -160,6 +164,8 @@ enum Quoted {
 struct Converter<'a> {
     schema: &'a DFSchema,
     quoted: Quoted,
+    /// Whether something stood in double quotes so far.
+    doubly: Cell<bool>,
 }
 
 impl Converter<'_> {
@@ -440,10 +446,13 @@ impl Converter<'_> {
         match value {
             Value::Number(digits, _) => number_literal(digits),
             Value::SingleQuotedString(text) => Ok(lit(text.as_str())),
-            Value::DoubleQuotedString(text) => match self.quoted {
-                Quoted::Text => Ok(lit(text.as_str())),
-                Quoted::Name => self.column(&[Ident::new(text.as_str())]),
-            },
+            Value::DoubleQuotedString(text) => {
+                self.doubly.set(true);
+                match self.quoted {
+                    Quoted::Text => Ok(lit(text.as_str())),
+                    Quoted::Name => self.column(&[Ident::new(text.as_str())]),
+                }
+            }
             Value::Boolean(value) => Ok(lit(*value)),
             Value::Null => Ok(Expr::Literal(ScalarValue::Null, None)),
             other => Err(format!("{other} is no value that is known")),
@@ -542,7 +551,7 @@ fn balanced(mut conditions: Vec<Expr>, op: Operator) -> Option<Expr> {
 
 /// Numbers as in Spark: whole ones are whole, those with a point are decimals, those with an exponent
 /// doubles.
-fn number_literal(digits: &str) -> Result<Expr, Reason> {
+pub(super) fn number_literal(digits: &str) -> Result<Expr, Reason> {
     let odd = || format!("{digits} is no number that is known");
     if let Ok(whole) = digits.parse::<i64>() {
         return Ok(lit(whole));
@@ -564,7 +573,11 @@ fn number_literal(digits: &str) -> Result<Expr, Reason> {
     }
 }
 
-fn find<'f>(fields: &'f Fields, name: &str) -> Result<&'f Arc<arrow::datatypes::Field>, Reason> {
+/// The field that `name` means.
+pub(super) fn find<'f>(
+    fields: &'f Fields,
+    name: &str,
+) -> Result<&'f Arc<arrow::datatypes::Field>, Reason> {
     if let Some(exact) = fields.iter().find(|field| field.name() == name) {
         return Ok(exact);
     }

@@ -2,6 +2,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
+use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions::expr_fn as df;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, lit};
@@ -10,8 +11,10 @@ use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
 };
 
-use super::convert::Reason;
-use super::typed::{Family, compare, data_type_of, family_of, one_family, to_type};
+use super::convert::{Reason, find};
+use super::typed::{
+    Family, arrow_type_named, compare, data_type_of, family_of, one_family, to_type,
+};
 
 /// Name and arguments of a call that has nothing else to it.
 pub(super) fn parts(function: &Function) -> Result<(String, Vec<&SqlExpr>), Reason> {
@@ -127,6 +130,20 @@ pub(super) fn call(name: &str, arguments: Vec<Expr>, schema: &DFSchema) -> Resul
             let (test, then, otherwise) = (condition(next()?)?, next()?, next()?);
             one_family([&then, &otherwise].into_iter(), schema)?;
             choose(test, then, otherwise)
+        }
+        // How deltalake writes casts and fields of structs.
+        ("arrow_cast", 2) => {
+            let (value, to) = (next()?, literal(&next()?)?);
+            to_type(value, &arrow_type_named(&to)?, schema)?
+        }
+        ("get_field", 2) => {
+            let (value, field) = (next()?, literal(&next()?)?);
+            match data_type_of(&value, schema)? {
+                DataType::Struct(fields) => {
+                    get_field(value, find(&fields, &field)?.name().as_str())
+                }
+                other => return Err(format!("{field} is no field of a {other}")),
+            }
         }
         ("date" | "to_date", 1) => to_type(next()?, &DataType::Date32, schema)?,
         ("year" | "quarter" | "month" | "day" | "hour" | "minute" | "second", 1) => {

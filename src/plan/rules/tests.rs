@@ -149,6 +149,16 @@ fn expressions_mean_what_they_mean_in_spark() {
         ("CAST(i AS STRING)", ["3", "NULL"]),
         ("CAST(i AS DECIMAL(10, 2))", ["3.00", "NULL"]),
         ("CAST('12' AS BIGINT)", ["12", "12"]),
+        // As deltalake writes them.
+        ("n = '1.250'::decimal(10, 3)", ["true", "NULL"]),
+        ("n > '-1.5'::decimal(3, 1)", ["true", "NULL"]),
+        ("day = '2024-02-29'::date", ["true", "NULL"]),
+        (
+            "ts = arrow_cast('2024-02-29T13:14:00.000000', 'Timestamp(Microsecond, Some(\"UTC\"))')",
+            ["true", "NULL"],
+        ),
+        ("arrow_cast(i, 'Int64') = 3", ["true", "NULL"]),
+        ("get_field(st, 'Inner') = 7", ["true", "NULL"]),
     ] {
         let found = values(text).unwrap_or_else(|reason| panic!("{text}: {reason}"));
         assert_eq!(found, expected, "{text}");
@@ -189,6 +199,12 @@ fn what_may_mean_something_else_is_refused_with_the_reason() {
         ("CAST(d AS STRING) = 'x'", "cast"),
         ("CAST(ts AS STRING) = 'x'", "cast"),
         ("CAST(day AS INT) > 0", "cast"),
+        ("CAST(s AS DECIMAL(10, 2)) > 0", "cast"),
+        ("n = '1.25'::decimal(10, 1)", "cast"),
+        (
+            "arrow_cast(ts, 'Timestamp(Second, Some(\"CET\"))') = ts",
+            "type",
+        ),
         ("date_format(ts, 'EEE') = 'x'", "EEE"),
         ("date_format(ts, 'yyyyy') = 'x'", "yyyyy"),
         ("coalesce(s, 1) = 'x'", "another kind"),

@@ -4,9 +4,10 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::functions::expr_fn::{nanvl, nullif};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, cast, lit};
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
-use super::convert::Reason;
+use super::convert::{Reason, number_literal};
 
 /// Kinds of types; within one, values are compared the same way by everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +167,15 @@ pub(super) fn to_type(expr: Expr, to: &DataType, schema: &DFSchema) -> Result<Ex
     if from == *to {
         return Ok(expr);
     }
+    if let (Expr::Literal(ScalarValue::Utf8(Some(text)), _), DataType::Decimal128(..)) = (&expr, to)
+    {
+        // In the form that deltalake writes decimals in.
+        let number = match text.strip_prefix('-') {
+            Some(digits) => Expr::Negative(Box::new(number_literal(digits)?)),
+            None => number_literal(text)?,
+        };
+        return to_type(number, to, schema);
+    }
     let whole_or_decimal = |t: &DataType| t.is_integer() || matches!(t, DataType::Decimal128(..));
     let same = match (family(&from), family(to)) {
         (Family::Null, _) => true,
@@ -194,6 +204,21 @@ fn keeps_digits(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (DataType::Decimal128(_, from), DataType::Decimal128(_, to)) => to >= from,
         (from, _) => from.is_integer(),
+    }
+}
+
+/// The type that Arrow calls so, as far as Delta tables have it.
+pub(super) fn arrow_type_named(name: &str) -> Result<DataType, Reason> {
+    let unknown = || format!("the type {name} is not known");
+    let data_type: DataType = name.parse().map_err(|_| unknown())?;
+    match data_type {
+        DataType::Timestamp(_, None) => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
+        DataType::Timestamp(_, Some(zone)) if zone.as_ref() == "UTC" => {
+            Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(zone)))
+        }
+        DataType::Timestamp(..) => Err(unknown()),
+        DataType::Utf8View | DataType::LargeUtf8 => Ok(DataType::Utf8),
+        known => Ok(known),
     }
 }
 

@@ -106,8 +106,9 @@ impl Case {
 async fn rows_that_violate_a_rule_are_refused_with_their_value() {
     for case in &CASES {
         let table = case.table().await;
-        for (statement, _) in STATEMENTS {
-            for (value, shown) in case.bad {
+        for (number, (statement, _)) in STATEMENTS.into_iter().enumerate() {
+            // Each value in some statements, each statement with some value.
+            for (value, shown) in case.bad.iter().skip(number % case.bad.len()).step_by(2) {
                 let text = statement.replace("{}", value);
                 let error = table.refused(&text).await;
                 assert_eq!(kind_of(&error), Some(ErrorKind::Invalid), "{text}: {error}");
@@ -150,18 +151,21 @@ async fn rows_that_keep_the_rules_are_written_alone_and_in_a_transaction() {
     for case in &CASES {
         let original = case.table().await;
         for (statement, count) in STATEMENTS {
-            for value in case.good {
+            for value in case.good.iter().take(2) {
                 let text = statement.replace("{}", value);
                 let table = original.copy().await;
                 assert_eq!(table.count(&text).await, count, "{text}");
                 let expected = table.rows("SELECT * FROM t ORDER BY id, x").await;
+                assert!(!expected.is_empty());
+                if *value != case.good[0] {
+                    continue;
+                }
                 let in_transaction = original.copy().await;
                 in_transaction.run("BEGIN").await;
                 assert_eq!(in_transaction.count(&text).await, count, "{text}");
                 in_transaction.run("COMMIT").await;
                 let found = in_transaction.rows("SELECT * FROM t ORDER BY id, x").await;
                 assert_eq!(found, expected, "{text}");
-                assert!(!expected.is_empty());
             }
         }
     }
