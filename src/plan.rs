@@ -7,6 +7,7 @@
 //!                                      TableScan(t + positions)             DeltaScanExec
 //! ```
 
+pub(crate) mod change_feed;
 mod key_source;
 pub(crate) mod merge;
 pub mod node;

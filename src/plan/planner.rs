@@ -17,8 +17,12 @@ use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
 use super::rerun::RerunExec;
 use crate::commit::exec::{CommitExec, CommitTarget};
+use crate::commit::session_transactions::Ticket;
 use crate::error::{Error, Result};
+use crate::read::change_data::has_change_data_feed;
 use crate::read::keys::{KeysFirstExec, SourceBufferExec};
+use crate::read::provider::Pin;
+use crate::write::change_data::FeedRecord;
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
 
 /// Pins every Delta table of a plan to its newest version, or to the session's transaction, and plans Delta DML. Plans without Delta
@@ -92,6 +96,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             DmlKind::Delete => Change::Delete,
             DmlKind::Truncate => Change::Truncate,
             DmlKind::Merge(shape) => Change::Merge {
+                changes_rows: shape.changes_rows,
                 repeats: shape.repeats,
             },
         };
@@ -107,6 +112,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 handle: Arc::clone(dml.target().handle()),
                 snapshot: Arc::clone(&pin.snapshot),
                 key_columns: dml.key_columns().into(),
+                feed: feed_record(pin),
             },
         );
         let commit = CommitExec::new(
@@ -121,6 +127,17 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             },
         );
         Ok(Some(RerunExec::around(Arc::new(commit), dml, session)))
+    }
+}
+
+/// What the statement leaves behind for the change data feed of its table.
+fn feed_record(pin: &Pin) -> FeedRecord {
+    if !has_change_data_feed(&pin.snapshot.metadata) {
+        return FeedRecord::Nothing;
+    }
+    match Ticket::of(&pin.collector) {
+        Some(ticket) if ticket.is_in_transaction() => FeedRecord::Origins,
+        _ => FeedRecord::ChangeFiles,
     }
 }
 

@@ -190,11 +190,6 @@ fn used_features_are_refused_with_their_user() {
             vec!["checkConstraints", "delta.constraints.positive"],
         ),
         (
-            vec![("delta.enableChangeDataFeed", "true")],
-            ID.to_owned(),
-            vec!["changeDataFeed", "delta.enableChangeDataFeed"],
-        ),
-        (
             vec![],
             field("delta.invariants"),
             vec!["invariants", "column c "],
