@@ -1,8 +1,8 @@
 //! Transactions of several statements: one version, and in it one change for each row that is
 //! another in the end.
 
-use super::{SHAPES, Shape, change_files, changes_since, check_files, expected};
-use crate::support::try_run;
+use super::{FEED, SHAPES, Shape, change_files, changes_since, check_files, expected};
+use crate::support::{Table, try_run};
 
 /// Statements, the changes of all of them together, whether there are change files.
 type Case = (
@@ -272,4 +272,32 @@ async fn statement_that_fails_in_a_transaction_has_no_part_in_its_feed() {
             &[("update_preimage", "1|10|a"), ("update_postimage", "1|0|a")]
         )
     );
+}
+
+/// More changed and copied rows than their notes fit into one text.
+#[tokio::test]
+async fn many_scattered_rows_are_told_apart() {
+    const ROWS: i64 = 140_000;
+    let table = Table::numbers(1, ROWS, FEED).await;
+    table.run("BEGIN").await;
+    for text in [
+        "UPDATE t SET x = x + 1 WHERE id % 2 = 0",
+        "UPDATE t SET x = x + 1 WHERE id % 3 = 0",
+        "DELETE FROM t WHERE id % 5 = 0",
+    ] {
+        table.run(text).await;
+    }
+    table.run("COMMIT").await;
+    let mut changes = Vec::new();
+    for id in 0..ROWS {
+        let after = id + i64::from(id % 2 == 0) + i64::from(id % 3 == 0);
+        if id % 5 == 0 {
+            changes.push((2, "delete".to_owned(), format!("{id}|{id}")));
+        } else if after != id {
+            changes.push((2, "update_preimage".to_owned(), format!("{id}|{id}")));
+            changes.push((2, "update_postimage".to_owned(), format!("{id}|{after}")));
+        }
+    }
+    changes.sort();
+    assert!(changes_since(&table, Shape::Plain, 1).await == changes);
 }
