@@ -124,13 +124,16 @@ impl Check {
             ))));
         }
         // Nobody else committed: the usual case, which must cost next to nothing.
-        if read_versions.iter().all(|read| *read + 1 >= version) {
+        if read_versions
+            .iter()
+            .all(|read| read.saturating_add(1) >= version)
+        {
             return Ok(());
         }
         let ours = WinningCommit::parse(version, entry, self.log_store.root_url());
         let ours = ours.map_err(failed)?;
         for read in read_versions {
-            if read + 1 < version {
+            if read.saturating_add(1) < version {
                 self.check_from(read, version, &ours).await?;
             }
         }

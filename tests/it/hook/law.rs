@@ -83,22 +83,20 @@ impl History {
 
     async fn play(&self, table: &Table, hooked: bool, story: &mut String) -> Result<Tally, String> {
         let mut tally = Tally::default();
-        let start = read(table);
+        // Loaded once a version: the same for all that load it.
+        let mut newest = (table.deltalake().await, table.log().0, read(table));
+        let start = newest.2.clone();
         let mut log: Vec<Committed<'_>> = Vec::new();
         let mut loaded: Vec<Option<(DeltaTable, Rows)>> =
             self.writers.iter().map(|_| None).collect();
         for &number in &self.schedule {
             let writer = &self.writers[number];
             let Some((handle, rows)) = loaded[number].take() else {
-                let handle = table.deltalake().await;
-                tell(
-                    story,
-                    format_args!("load {number} at {:?}", handle.version()),
-                );
-                loaded[number] = Some((handle, read(table)));
+                tell(story, format_args!("load {number} at {}", newest.1));
+                loaded[number] = Some((newest.0.clone(), newest.2.clone()));
                 continue;
             };
-            let before = table.log().0;
+            let before = newest.1;
             let raced = handle.version() != Some(before);
             let handle = match (hooked, writer.is_declared()) {
                 (false, _) => handle,
@@ -150,9 +148,14 @@ impl History {
                     }
                 }
             }
-            let end = read(table);
-            if serial_order(self.level, &start, &log, 0, &end).is_none() {
-                return Err(format!("no serial order leads to {:?}", sorted(end)));
+            if version == before {
+                continue;
+            }
+            newest = (table.deltalake().await, version, read(table));
+            let end = &newest.2;
+            if serial_order(self.level, &start, &log, 0, end).is_none() {
+                let end = sorted(end.clone());
+                return Err(format!("no serial order leads to {end:?}"));
             }
         }
         Ok(tally)
