@@ -14,6 +14,7 @@ use super::types::{check_partition_columns, check_unmapped_names, has_timestamp_
 use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::rules::{CONSTRAINT_PREFIX, check_constraints};
 use crate::read::clustering::{
     CLUSTERING_DOMAIN, CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, configuration,
 };
@@ -66,6 +67,8 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
     }
     check_partition_columns(table.schema, table.partition_columns)?;
     clustering_of(table)?;
+    check_constraints(table.properties, &Arc::new(table.schema.clone()))
+        .map_err(|error| Error::invalid(format!("no table is created: {}", error.message())))?;
     Ok(TableMetadata {
         id: Uuid::new_v4().to_string(),
         name: None,
@@ -87,9 +90,17 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
     let maps_columns = maps_columns(table)?;
     let ntz = has_timestamp_ntz(table.schema);
     let clustered = !table.clustering_columns.is_empty();
+    let constrained = table
+        .properties
+        .keys()
+        .any(|property| property.starts_with(CONSTRAINT_PREFIX));
     if !ntz && !clustered {
-        // Column mapping is what the higher of these legacy versions brought.
-        let (min_reader_version, min_writer_version) = if maps_columns { (2, 5) } else { (1, 2) };
+        // What the higher of these legacy versions brought is constraints, then column mapping.
+        let (min_reader_version, min_writer_version) = match (maps_columns, constrained) {
+            (true, _) => (2, 5),
+            (false, true) => (1, 3),
+            (false, false) => (1, 2),
+        };
         return Ok(TableProtocol {
             min_reader_version,
             min_writer_version,
@@ -111,6 +122,9 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
     // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
     if table.properties.contains_key("delta.appendOnly") {
         writer_features.insert("appendOnly".to_owned());
+    }
+    if constrained {
+        writer_features.insert("checkConstraints".to_owned());
     }
     Ok(TableProtocol {
         min_reader_version: if reader_features.is_empty() { 1 } else { 3 },
