@@ -109,10 +109,12 @@
 //! for one table: the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
+mod cancellation;
 mod clock;
 pub mod commit;
 pub mod config;
 pub mod error;
+pub mod history;
 pub mod hook;
 pub mod plan;
 pub mod read;
@@ -120,6 +122,7 @@ pub mod session;
 mod storage;
 pub mod write;
 
+pub use cancellation::Cancellation;
 pub use error::{Error, ErrorKind, Result};
 pub use session::{register, register_on, session, sql};
 

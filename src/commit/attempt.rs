@@ -112,7 +112,11 @@ impl Attempts {
                         .backoff
                         .delay(attempt, rand::random());
                     if !delay.is_zero() {
-                        tokio::time::sleep(delay).await;
+                        // The next attempt finds out whether it was the request that came.
+                        tokio::select! {
+                            () = tokio::time::sleep(delay) => {}
+                            () = self.transaction.options.cancellation.cancelled() => {}
+                        }
                     }
                 }
                 Attempt::Lost => {}
@@ -130,8 +134,10 @@ impl Attempts {
 
     async fn attempt(&mut self, log: &mut Log<'_>) -> Result<Attempt> {
         let before = self.net_effect.last_version();
+        let cancellation = self.transaction.options.cancellation.clone();
         let span = tracing::info_span!("winners", after = before);
-        if let Some(version) = self.find_winners(log).instrument(span).await? {
+        let own = cancellation.or(self.find_winners(log).instrument(span));
+        if let Some(version) = own.await? {
             return Ok(Attempt::Committed(version, self.check()));
         }
         let verdict = self.check();
@@ -150,6 +156,8 @@ impl Attempts {
         let Some(version) = self.net_effect.last_version().checked_add(1) else {
             return Err(Error::corrupt("the log has no version left"));
         };
+        // From here on it is the log that decides.
+        cancellation.check()?;
         match log.put(version, &self.entry).await? {
             Put::Done => Ok(Attempt::Committed(version, verdict)),
             Put::Lost => self.read_back(version, log, verdict).await,

@@ -30,6 +30,7 @@ use super::transaction::{
     CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
 };
 use crate::action_batch::StatementResult;
+use crate::cancellation::Cancellation;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
@@ -167,7 +168,11 @@ impl ExecutionPlan for CommitExec {
             .into());
         }
         self.target.collector.start()?;
-        let options = DeltaOptions::from_config(context.session_config().options());
+        let session = context.session_config();
+        let options = CommitOptions {
+            cancellation: Cancellation::of(session),
+            ..CommitOptions::from_session(&DeltaOptions::from_config(session.options()))
+        };
         let input = self.input.execute(0, context)?;
         let commit = commit(
             input,
@@ -191,7 +196,7 @@ impl ExecutionPlan for CommitExec {
 async fn commit(
     mut input: SendableRecordBatchStream,
     target: CommitTarget,
-    options: DeltaOptions,
+    options: CommitOptions,
     metrics: ExecutionPlanMetricsSet,
     schema: SchemaRef,
 ) -> DFResult<RecordBatch> {
@@ -237,7 +242,7 @@ async fn commit(
                     txn_id: uuid::Uuid::new_v4(),
                     options: CommitOptions {
                         serializable: target.collector.reads_past_scans(),
-                        ..CommitOptions::from_session(&options)
+                        ..options
                     },
                 };
                 run(transaction, &target, &metrics).await

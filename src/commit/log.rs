@@ -216,7 +216,7 @@ pub(super) fn is_refusal(error: &TransactionError) -> bool {
 /// Version and rest of a file name in the log's folder.
 ///
 /// Source: Delta protocol, "Delta Log Entries" and "Checkpoints": 20 digits, then the kind of file.
-fn version_of(file_name: &str) -> Option<(u64, &str)> {
+pub(crate) fn version_of(file_name: &str) -> Option<(u64, &str)> {
     let (digits, rest) = file_name.split_at_checked(20)?;
     let is_version = digits.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('.');
     Some((digits.parse().ok().filter(|_| is_version)?, rest))

@@ -16,7 +16,7 @@
 //! Metadata, protocol, application transactions and domain metadata have no net effect: they are
 //! judged winner by winner and never cancel out.
 
-mod compaction;
+pub(crate) mod compaction;
 mod path_state;
 
 use std::collections::BTreeMap;

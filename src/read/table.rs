@@ -76,6 +76,7 @@ impl TableHandle {
         storage_options: HashMap<String, String>,
         make_folder: bool,
     ) -> Result<Self> {
+        check_url(location)?;
         let url = if make_folder {
             deltalake::ensure_table_uri(location)?
         } else {
@@ -226,6 +227,40 @@ impl TableHandle {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Refuses what looks like a URL and is none, which would be taken for a path, and a URL for whose
+/// scheme there is no object store. The location, which may hold a password, is not shown.
+fn check_url(location: &str) -> Result<()> {
+    if !location.contains("://") {
+        return Ok(());
+    }
+    let url = Url::parse(location)
+        .map_err(|error| Error::invalid(format!("the location is not a valid URL: {error}")))?;
+    let scheme = url.scheme();
+    let stores = deltalake::logstore::object_store_factories();
+    let is_served = |served: &Url| served.scheme() == scheme;
+    if stores.iter().any(|store| is_served(store.key())) {
+        return Ok(());
+    }
+    let mut served: Vec<String> = stores
+        .iter()
+        .map(|store| store.key().scheme().to_owned())
+        .collect();
+    served.sort();
+    let feature = match scheme {
+        "s3" | "s3a" => Some("s3"),
+        "az" | "adl" | "azure" | "abfs" | "abfss" | "wasb" | "wasbs" => Some("azure"),
+        "gs" => Some("gcs"),
+        _ => None,
+    };
+    let remedy = feature.map_or_else(String::new, |feature| {
+        format!("; build delta-disjoint with the feature {feature}")
+    });
+    Err(Error::invalid(format!(
+        "no object store in this build serves {scheme}:// (there is {}){remedy}",
+        served.join(", ")
+    )))
 }
 
 /// What the catalog shows of a table.

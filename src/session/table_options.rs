@@ -16,7 +16,8 @@
 //! Here the property's own spelling is found again, and its value is checked and written the way
 //! every Delta reader takes it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use super::clustering::CLUSTERING_OPTION;
 use crate::error::{Error, Result};
@@ -25,7 +26,7 @@ use crate::write::statistics_columns::parse_column_list;
 use crate::write::table_properties::parse_bytes;
 
 /// The options of a table, told apart.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct TableOptions {
     /// Table properties by the names and in the values that Delta knows.
     pub properties: BTreeMap<String, String>,
@@ -33,6 +34,18 @@ pub struct TableOptions {
     pub clustering_columns: Vec<Vec<String>>,
     /// Everything else: options of the object store.
     pub storage: HashMap<String, String>,
+}
+
+impl fmt::Debug for TableOptions {
+    /// Without the values for the object store, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let storage: BTreeSet<&String> = self.storage.keys().collect();
+        f.debug_struct("TableOptions")
+            .field("properties", &self.properties)
+            .field("clustering_columns", &self.clustering_columns)
+            .field("storage", &storage)
+            .finish()
+    }
 }
 
 /// Tells the options of a `CREATE EXTERNAL TABLE` apart.

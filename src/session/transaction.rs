@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode as Mode,
 };
 
+use crate::cancellation::Cancellation;
 use crate::commit::session_transactions::{ContextState, StatementText};
 use crate::commit::{CommitOptions, OpenTransaction, SessionScope, TransactionMode};
 use crate::config::DeltaOptions;
@@ -128,7 +129,10 @@ fn scope(ctx: &SessionContext, statement: &Statement) -> Result<SessionScope> {
 fn options(ctx: &SessionContext) -> CommitOptions {
     let state = ctx.state_ref();
     let state = state.read();
-    CommitOptions::from_session(&DeltaOptions::from_config(state.config_options()))
+    CommitOptions {
+        cancellation: Cancellation::of(state.config()),
+        ..CommitOptions::from_session(&DeltaOptions::from_config(state.config_options()))
+    }
 }
 
 fn mode(modes: &[Mode]) -> Result<TransactionMode> {

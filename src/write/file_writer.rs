@@ -246,6 +246,13 @@ impl FileWriters {
         Ok(())
     }
 
+    /// How many files are complete, and the bytes of all, of what is still buffered an estimate.
+    pub fn progress(&self) -> (usize, u64) {
+        let complete = self.adds.iter().map(|add| add.size.unsigned_abs());
+        let open = self.open.values().map(OpenFile::size);
+        (self.adds.len(), complete.chain(open).sum())
+    }
+
     /// Completes all files and hands them over, in the order in which they were completed.
     pub async fn finish(mut self) -> Result<Vec<Add>> {
         self.complete().await?;

@@ -25,6 +25,7 @@ use super::merge::{RowAction, rows_for};
 use super::rewrite::{Change, RewriteTarget};
 use super::table_rows::{Chosen, Columns, TableRows};
 use crate::action_batch::StatementResult;
+use crate::cancellation::Cancellation;
 use crate::error::{Error, Result};
 use crate::read::deletion_vector::hidden_row_count;
 use crate::read::footer::rows_in;
@@ -36,6 +37,7 @@ pub(super) struct Rewriter {
     target: RewriteTarget,
     table: TableRows,
     metrics: Metrics,
+    cancellation: Cancellation,
 }
 
 /// The rows of the table that a statement changes.
@@ -56,6 +58,7 @@ impl Rewriter {
             table: TableRows::new(&target.handle, &target.snapshot, &context),
             target,
             metrics: Metrics::new(metrics),
+            cancellation: Cancellation::of(context.session_config()),
         }
     }
 
@@ -64,7 +67,8 @@ impl Rewriter {
         change: Change,
         input: SendableRecordBatchStream,
     ) -> DFResult<StatementResult> {
-        let mut output = Output::new(&self.target, change).await?;
+        let mut output = Output::new(&self.target, change, self.metrics.progress.clone()).await?;
+        let input = self.cancellation.stop(input);
         match self.change(&mut output, change, input).await {
             Ok(outcome) => {
                 for (metric, rows) in [
@@ -94,9 +98,9 @@ impl Rewriter {
     ) -> DFResult<Outcome> {
         let mut outcome = Outcome::default();
         match change {
-            Change::Append => outcome.rows_written = new_rows(output, input).await?,
+            Change::Append => outcome.rows_written = self.new_rows(output, input).await?,
             Change::Replace => {
-                outcome.rows_written = new_rows(output, input).await?;
+                outcome.rows_written = self.new_rows(output, input).await?;
                 self.remove_all(&mut outcome);
             }
             Change::Truncate => {
@@ -122,6 +126,20 @@ impl Rewriter {
             }
         }
         Ok(outcome)
+    }
+
+    async fn new_rows(
+        &self,
+        output: &mut Output,
+        mut input: SendableRecordBatchStream,
+    ) -> DFResult<u64> {
+        let mut rows = 0;
+        while let Some(batch) = input.try_next().await? {
+            rows += batch.num_rows() as u64;
+            self.metrics.rows_inserted.add(batch.num_rows());
+            output.insert(&batch).await?;
+        }
+        Ok(rows)
     }
 
     async fn updated_rows(
@@ -259,13 +277,4 @@ impl Rewriter {
             ))
         })
     }
-}
-
-async fn new_rows(output: &mut Output, mut input: SendableRecordBatchStream) -> DFResult<u64> {
-    let mut rows = 0;
-    while let Some(batch) = input.try_next().await? {
-        rows += batch.num_rows() as u64;
-        output.insert(&batch).await?;
-    }
-    Ok(rows)
 }

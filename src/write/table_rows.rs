@@ -9,6 +9,7 @@ use deltalake::kernel::Add;
 use futures::TryStreamExt;
 use roaring::RoaringTreemap;
 
+use crate::cancellation::Cancellation;
 use crate::error::{Error, Result};
 use crate::read::deletion_vector::{chosen_rows, rows_that_stay};
 use crate::read::files_scan::{FilesScan, ScanFile};
@@ -107,8 +108,9 @@ impl TableRows {
             projection,
             None,
         )?;
+        let rows = source.execute(0, Arc::clone(&self.context))?;
         Ok(ExactRows {
-            rows: source.execute(0, Arc::clone(&self.context))?,
+            rows: Cancellation::of(self.context.session_config()).stop(rows),
             path: self.file(file)?.path.clone(),
             expected,
             read: 0,

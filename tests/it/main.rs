@@ -14,6 +14,8 @@ mod checkpoint_statistics;
 mod checkpoints;
 mod clustered;
 mod column_mapping;
+#[cfg(feature = "cli")]
+mod command_line;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;

@@ -5,6 +5,7 @@ use arrow::array::RecordBatch;
 use datafusion::common::Result as DFResult;
 use deltalake::kernel::{Add, AddCDCFile};
 
+use super::report::Progress;
 use super::rows::{by_file, table_columns};
 use crate::error::Result;
 use crate::read::clustering::clustering_columns;
@@ -18,6 +19,7 @@ pub(super) struct Output {
     data: FileWriters,
     changes: Option<ChangeFiles>,
     notes_origins: bool,
+    progress: Progress,
 }
 
 /// What a rewrite wrote.
@@ -30,7 +32,11 @@ pub(super) struct Written {
 }
 
 impl Output {
-    pub(super) async fn new(target: &RewriteTarget, change: Change) -> Result<Self> {
+    pub(super) async fn new(
+        target: &RewriteTarget,
+        change: Change,
+        progress: Progress,
+    ) -> Result<Self> {
         let snapshot = &target.snapshot;
         let mut data = FileWriters::try_new(
             target.handle.object_store(),
@@ -51,6 +57,7 @@ impl Output {
             data,
             changes,
             notes_origins,
+            progress,
         })
     }
 
@@ -62,6 +69,7 @@ impl Output {
     /// Writes new rows, which have the table's columns.
     pub(super) async fn insert(&mut self, rows: &RecordBatch) -> Result<()> {
         self.data.write(None, rows).await?;
+        self.progress.note(self.data.progress());
         match &mut self.changes {
             Some(changes) => changes.write(ChangeType::Insert, rows).await,
             None => Ok(()),
@@ -79,6 +87,7 @@ impl Output {
             self.data
                 .write_from(Some(file), &values, sources.as_ref())
                 .await?;
+            self.progress.note(self.data.progress());
             if let Some(changes) = &mut self.changes {
                 changes.write(ChangeType::Postimage, &values).await?;
             }
@@ -89,14 +98,17 @@ impl Output {
     /// Writes rows of `file` that stay as they are; with their positions where those are
     /// [noted](Output::notes_origins).
     pub(super) async fn copy(&mut self, file: u32, rows: &RecordBatch) -> Result<()> {
-        if !self.notes_origins {
-            return self.data.write(Some(file), rows).await;
+        if self.notes_origins {
+            let sources = RowSources::of(rows, false)?;
+            let values = table_columns(rows)?;
+            self.data
+                .write_from(Some(file), &values, Some(&sources))
+                .await?;
+        } else {
+            self.data.write(Some(file), rows).await?;
         }
-        let sources = RowSources::of(rows, false)?;
-        let values = table_columns(rows)?;
-        self.data
-            .write_from(Some(file), &values, Some(&sources))
-            .await
+        self.progress.note(self.data.progress());
+        Ok(())
     }
 
     /// The files of the feed, if changes go there.
@@ -115,6 +127,7 @@ impl Output {
     pub(super) async fn finish(mut self) -> DFResult<Written> {
         // All files are its own until the last one is complete.
         self.data.complete().await?;
+        self.progress.note(self.data.progress());
         if let Some(changes) = &mut self.changes {
             changes.complete().await?;
         }

@@ -1,6 +1,6 @@
 //! What a rewrite counted, and its result.
 
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
 use deltalake::kernel::{Action, Remove};
 
 use super::output::Written;
@@ -16,6 +16,7 @@ pub(super) struct Metrics {
     pub(super) files_rewritten: Count,
     pub(super) files_removed: Count,
     pub(super) files_added: Count,
+    pub(super) progress: Progress,
     pub(super) rows_inserted: Count,
     pub(super) rows_updated: Count,
     pub(super) rows_deleted: Count,
@@ -24,6 +25,7 @@ pub(super) struct Metrics {
 impl Metrics {
     pub(super) fn new(set: &ExecutionPlanMetricsSet) -> Self {
         let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
+        let gauge = |name: &'static str| MetricBuilder::new(set).gauge(name, 0);
         Self {
             rows_written: counter("rows_written"),
             rows_matched: counter("rows_matched"),
@@ -31,10 +33,31 @@ impl Metrics {
             files_rewritten: counter("files_rewritten"),
             files_removed: counter("files_removed"),
             files_added: counter("files_added"),
+            progress: Progress {
+                files_written: gauge("files_written"),
+                bytes_written: gauge("bytes_written"),
+            },
             rows_inserted: counter("rows_inserted"),
             rows_updated: counter("rows_updated"),
             rows_deleted: counter("rows_deleted"),
         }
+    }
+}
+
+/// What is written so far, while the statement runs.
+#[derive(Debug, Clone)]
+pub(super) struct Progress {
+    /// Data files that are complete.
+    files_written: Gauge,
+    /// Their bytes and those of the files that are being written.
+    bytes_written: Gauge,
+}
+
+impl Progress {
+    pub(super) fn note(&self, (files, bytes): (usize, u64)) {
+        self.files_written.set(files);
+        self.bytes_written
+            .set(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 }
 
