@@ -3,6 +3,7 @@
 pub mod change_data;
 pub mod clustering;
 pub mod collector;
+pub mod column_expressions;
 pub mod column_mapping;
 pub mod deletion_vector;
 pub mod features;

@@ -9,6 +9,7 @@ pub mod merge;
 pub mod partition;
 pub mod rewrite;
 mod rewriter;
+pub mod rules;
 pub mod statistics_columns;
 pub mod table_properties;
 mod table_rows;

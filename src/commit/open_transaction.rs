@@ -33,7 +33,6 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::datatypes::SchemaRef;
 use url::Url;
 
 pub use self::feed::{ChangeDataWriter, NetChange};
@@ -154,10 +153,9 @@ impl OpenTransaction {
         state.tables.get(location).map(|table| table.pinned.clone())
     }
 
-    /// The columns of the table at `location`, if it was mentioned.
-    pub fn schema_of(&self, location: &str) -> Option<SchemaRef> {
-        let pinned = self.pinned(location)?;
-        Some(Arc::clone(&pinned.base.schema))
+    /// The version of the table at `location` that its first mention pinned, if there was one.
+    pub fn base_of(&self, location: &str) -> Option<Arc<TableSnapshot>> {
+        self.pinned(location).map(|pinned| pinned.base)
     }
 
     /// Whether the table at `location` may be changed.

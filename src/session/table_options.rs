@@ -10,6 +10,8 @@
 //! `delta.clusteringColumns` takes one to four columns with commas between them; `s.b` is the field
 //! `b` of the struct `s`, and a name with a dot, a comma or a space stands in backticks.
 //!
+//! `delta.constraints.NAME` gives the table a `CHECK` constraint; its value is the condition.
+//!
 //! DataFusion hands options over in lower case and puts `format.` in front of those without a dot.
 //! Here the property's own spelling is found again, and its value is checked and written the way
 //! every Delta reader takes it.
@@ -18,6 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::clustering::CLUSTERING_OPTION;
 use crate::error::{Error, Result};
+use crate::plan::rules::CONSTRAINT_PREFIX;
 use crate::write::statistics_columns::parse_column_list;
 use crate::write::table_properties::parse_bytes;
 
@@ -61,7 +64,7 @@ pub fn table_options(options: &HashMap<String, String>) -> Result<TableOptions> 
             continue;
         }
         let (name, value) = property(key, value)?;
-        if result.properties.insert(name.to_owned(), value).is_some() {
+        if result.properties.insert(name.clone(), value).is_some() {
             return Err(Error::invalid(format!(
                 "the table property {name} is given twice"
             )));
@@ -156,13 +159,15 @@ const PROPERTIES: &[(&str, Takes)] = &[
 ];
 
 /// The property that `key` names, in Delta's spelling, and `value` as it is written.
-fn property(key: &str, value: &str) -> Result<(&'static str, String)> {
+fn property(key: &str, value: &str) -> Result<(String, String)> {
     let lower = key.to_ascii_lowercase();
-    if lower.starts_with("delta.constraints.") {
-        return Err(Error::unsupported(format!(
-            "the table property {key} needs the table feature checkConstraints, which this version \
-             of delta-disjoint cannot write"
-        )));
+    if let Some(constraint) = lower.strip_prefix(CONSTRAINT_PREFIX) {
+        if constraint.trim().is_empty() {
+            return Err(Error::invalid(format!(
+                "the option {key} names no constraint; write {CONSTRAINT_PREFIX}name"
+            )));
+        }
+        return Ok((lower, value.trim().to_owned()));
     }
     let Some((name, takes)) = PROPERTIES
         .iter()
@@ -214,7 +219,7 @@ fn property(key: &str, value: &str) -> Result<(&'static str, String)> {
         },
     };
     match written {
-        Ok(value) => Ok((name, value)),
+        Ok(value) => Ok(((*name).to_owned(), value)),
         Err(takes) => Err(Error::invalid(format!(
             "the table property {name} cannot be `{value}`; it takes {takes}"
         ))),
@@ -335,6 +340,12 @@ mod tests {
                 "delta.columnMapping.mode",
                 "name",
             ),
+            (
+                "delta.constraints.Positive",
+                " Id > 0",
+                "delta.constraints.positive",
+                "Id > 0",
+            ),
         ] {
             let options = one(key, value).expect(key);
             assert_eq!(
@@ -362,6 +373,7 @@ mod tests {
                 "SnapshotIsolation",
                 "Serializable or WriteSerializable",
             ),
+            ("delta.constraints.", "id > 0", "delta.constraints.name"),
         ] {
             let error = one(key, value).expect_err(key);
             assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -374,7 +386,6 @@ mod tests {
         for (key, value, expected) in [
             ("delta.enabledeletionvectors", "true", "deletionVectors"),
             ("delta.checkpointpolicy", "v2", "v2Checkpoint"),
-            ("delta.constraints.positive", "id > 0", "checkConstraints"),
         ] {
             let error = one(key, value).expect_err(key);
             assert_eq!(error.kind(), ErrorKind::Unsupported);

@@ -317,7 +317,7 @@ async fn options_are_told_apart_and_checked() {
         ),
         ("'delta.enableDeletionVectors' 'true'", "deletionVectors"),
         ("'delta.columnMapping.mode' 'on'", "none or name or id"),
-        ("'delta.constraints.c' 'id > 0'", "checkConstraints"),
+        ("'delta.constraints.c' 'id >'", "CHECK constraint c"),
         ("'delta.appendOnly' 'maybe'", "true or false"),
     ] {
         let (_, message) = place
