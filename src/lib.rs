@@ -132,3 +132,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/isolation.md")]
 struct Isolation;
+
+/// And those of the description of the hook.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/hook.md")]
+struct Hook;

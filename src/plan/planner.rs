@@ -134,17 +134,6 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
     }
 }
 
-/// What the statement leaves behind for the change data feed of its table.
-fn feed_record(pin: &Pin) -> FeedRecord {
-    if !has_change_data_feed(&pin.snapshot.metadata) {
-        return FeedRecord::Nothing;
-    }
-    match Ticket::of(&pin.collector) {
-        Some(ticket) if ticket.is_in_transaction() => FeedRecord::Origins,
-        _ => FeedRecord::ChangeFiles,
-    }
-}
-
 /// `input` held to the rules of the table, if it has rows that come and the table has rules.
 fn with_row_rules(
     input: Arc<dyn ExecutionPlan>,
@@ -159,6 +148,17 @@ fn with_row_rules(
     match rules.is_empty() && dml.filled().is_empty() {
         true => Ok(input),
         false => Ok(Arc::new(RowRulesExec::new(input, rules))),
+    }
+}
+
+/// What the statement leaves behind for the change data feed of its table.
+fn feed_record(pin: &Pin) -> FeedRecord {
+    if !has_change_data_feed(&pin.snapshot.metadata) {
+        return FeedRecord::Nothing;
+    }
+    match Ticket::of(&pin.collector) {
+        Some(ticket) if ticket.is_in_transaction() => FeedRecord::Origins,
+        _ => FeedRecord::ChangeFiles,
     }
 }
 

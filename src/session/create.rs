@@ -102,7 +102,7 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
         .get(ENABLE_CHANGE_DATA_FEED)
         .is_some_and(|value| value == "true");
     if !ntz && !clustered {
-        // A legacy version has all that came with lower ones: constraints, the feed, column mapping.
+        // What the higher of these legacy versions brought: constraints, the feed, column mapping.
         let (min_reader_version, min_writer_version) = match (maps_columns, has_feed, constrained) {
             (true, _, _) => (2, 5),
             (false, true, _) => (1, 4),

@@ -80,6 +80,12 @@ impl Table {
         Ok(Self { ctx, dir })
     }
 
+    /// The table that lies in `dir`, for tests that leave it to deltalake: `ctx` does not know it,
+    /// which saves the time to make a session.
+    pub fn bare(ctx: SessionContext, dir: TempDir) -> Self {
+        Self { ctx, dir }
+    }
+
     /// The table's folder, for a test that writes the log by hand.
     pub fn into_folder(self) -> TempDir {
         self.dir
