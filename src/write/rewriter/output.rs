@@ -80,10 +80,10 @@ impl Output {
     pub(super) async fn update(&mut self, rows: &RecordBatch) -> Result<()> {
         for (file, rows) in by_file(rows)? {
             let values = table_columns(&rows)?;
-            let sources = match self.notes_origins {
-                true => Some(RowSources::of(&rows, true)?),
-                false => None,
-            };
+            let sources = self
+                .notes_origins
+                .then(|| RowSources::of(&rows, true))
+                .transpose()?;
             self.data
                 .write_from(Some(file), &values, sources.as_ref())
                 .await?;
