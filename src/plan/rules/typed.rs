@@ -7,7 +7,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, cast,
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
-use super::convert::{Reason, number_literal};
+use super::convert::number_literal;
+use super::expression::Reason;
 
 /// Kinds of types; within one, values are compared the same way by everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
