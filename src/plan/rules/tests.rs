@@ -199,6 +199,12 @@ fn what_may_mean_something_else_is_refused_with_the_reason() {
         ("CAST(d AS STRING) = 'x'", "cast"),
         ("CAST(ts AS STRING) = 'x'", "cast"),
         ("CAST(day AS INT) > 0", "cast"),
+        ("CAST(s AS DATE) = day", "cast"),
+        ("CAST(s AS BOOLEAN)", "cast"),
+        ("day > s", "cast"),
+        ("day > '20240229'", "cast"),
+        ("day > '2024-02-29 10:00'", "cast"),
+        ("ts > 'yesterday'", "cast"),
         ("CAST(s AS DECIMAL(10, 2)) > 0", "cast"),
         ("n = '1.25'::decimal(10, 1)", "cast"),
         (
