@@ -55,6 +55,8 @@
 //! [`config::DeltaOptions`]; those of a new table stand in `OPTIONS (…)` of `CREATE EXTERNAL TABLE`,
 //! see [`session::table_options`].
 //!
+//! Operations and commits of `deltalake` itself get the same check through the [`hook`].
+//!
 //! # The rule
 //!
 //! > A winner's file may be skipped only if it is proved that no row in it can satisfy any read of
@@ -112,6 +114,7 @@ mod clock;
 pub mod commit;
 pub mod config;
 pub mod error;
+pub mod hook;
 pub mod plan;
 pub mod read;
 pub mod session;

@@ -271,7 +271,12 @@ pub(crate) fn canonical_location(url: &Url) -> String {
         .to_owned()
 }
 
-fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
+/// The version that `table` has loaded, with its files.
+///
+/// # Errors
+///
+/// `Invalid` or `Unavailable` if none is loaded, `Corrupt` if it cannot be used.
+pub(crate) fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     let state = table.snapshot()?.snapshot();
     let logged: Vec<Add> = state
         .try_log_data()?

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 const BASE: [&str; 5] = ["error", "config", "clock", "storage", "action_batch"];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 7] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
+    ("hook", &["read", "commit"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
     ("main", &["session"]),

@@ -25,6 +25,7 @@ mod features;
 mod field_reports;
 mod golden;
 mod history_law;
+mod hook;
 mod hostile_logs;
 mod insert;
 mod large_table;
