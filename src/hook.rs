@@ -8,7 +8,7 @@
 //!
 //! # Operations
 //!
-//! [`guard`] a table for **one** operation:
+//! [`guard()`] a table for **one** operation:
 //!
 //! ```
 //! use delta_disjoint::hook;
@@ -19,7 +19,7 @@
 //! let guard = hook::guard(table);
 //! let report = guard.report();
 //! match guard.await?.update().with_predicate("id < 50").with_update("id", "id + 1").await {
-//!     Ok((table, metrics)) => println!("{} rows", metrics.num_updated_rows),
+//!     Ok((_, metrics)) => println!("{} rows", metrics.num_updated_rows),
 //!     // A conflict is deltalake's `CommitConflictError`; the report has what it was about.
 //!     Err(error) => println!("{error}: {:?}", report.verdict().map(|v| v.to_string())),
 //! }

@@ -124,13 +124,16 @@ impl Check {
             ))));
         }
         // Nobody else committed: the usual case, which must cost next to nothing.
-        if read_versions.iter().all(|read| *read + 1 >= version) {
+        if read_versions
+            .iter()
+            .all(|read| read.saturating_add(1) >= version)
+        {
             return Ok(());
         }
         let ours = WinningCommit::parse(version, entry, self.log_store.root_url());
         let ours = ours.map_err(failed)?;
         for read in read_versions {
-            if read + 1 < version {
+            if read.saturating_add(1) < version {
                 self.check_from(read, version, &ours).await?;
             }
         }
@@ -287,18 +290,16 @@ impl Check {
 /// Whether no other writer can have put the same entry: it names files or, as a new table, an id of
 /// its own.
 fn names_new_files(entry: &[u8], version: u64) -> bool {
-    version == 0 || contains(entry, br#"{"add":"#)
+    version == 0 || std::str::from_utf8(entry).is_ok_and(|text| text.contains(r#"{"add":"#))
 }
 
-/// `readVersion` of the entry's `commitInfo`.
+/// `readVersion` of the entry's `commitInfo`. An entry that is no text cannot be parsed either, which
+/// is an error as soon as there is anything to check.
 fn recorded_read_version(entry: &[u8]) -> Option<u64> {
-    entry
-        .split(|byte| *byte == b'\n')
-        .filter(|line| contains(line, b"readVersion"))
-        .filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok())
+    std::str::from_utf8(entry)
+        .ok()?
+        .lines()
+        .filter(|line| line.contains("readVersion"))
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .find_map(|action| action.get("commitInfo")?.get("readVersion")?.as_u64())
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }

@@ -3,7 +3,7 @@
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::{CommitConflictError, TransactionError};
 
-use crate::commit::{Conflict, ConflictKind, Verdict};
+use crate::commit::{ConflictKind, Verdict};
 use crate::error::Error;
 
 impl From<Error> for DeltaTableError {
@@ -17,11 +17,14 @@ impl From<Error> for DeltaTableError {
 /// deltalake's error for the most telling conflict of `verdict`, if there is one.
 pub(super) fn conflict_error(verdict: &Verdict) -> Option<TransactionError> {
     let conflict = verdict.first_conflict()?;
-    Some(TransactionError::CommitConflict(kind_of(conflict)))
+    Some(TransactionError::CommitConflict(error_of(
+        conflict.kind,
+        &conflict.to_string(),
+    )))
 }
 
-fn kind_of(conflict: &Conflict) -> CommitConflictError {
-    match conflict.kind {
+fn error_of(kind: ConflictKind, text: &str) -> CommitConflictError {
+    match kind {
         ConflictKind::MetadataChanged => CommitConflictError::MetadataChanged,
         ConflictKind::ConcurrentTransaction => CommitConflictError::ConcurrentTransaction,
         ConflictKind::ConcurrentAppend => CommitConflictError::ConcurrentAppend,
@@ -30,7 +33,7 @@ fn kind_of(conflict: &Conflict) -> CommitConflictError {
         // deltalake has no kind for domain metadata. This one takes a text, and says what to do:
         // look at the table anew.
         ConflictKind::ProtocolChanged | ConflictKind::ConcurrentDomainMetadata => {
-            CommitConflictError::ProtocolChanged(conflict.to_string())
+            CommitConflictError::ProtocolChanged(text.to_owned())
         }
     }
 }
@@ -68,19 +71,11 @@ mod tests {
             (Kind::ConcurrentDeleteDelete, "deleted the same data"),
         ];
         for (kind, expected) in cases {
-            let mut verdict = Verdict::clean(1, IsolationLevel::Serializable);
-            assert!(conflict_error(&verdict).is_none());
-            verdict.conflicts.push(Conflict {
-                kind,
-                version: 2,
-                operation: "WRITE".to_owned(),
-                path: None,
-                read: None,
-                why: String::new(),
-            });
-            let error = DeltaTableError::from(conflict_error(&verdict).expect("a conflict"));
+            let conflict = TransactionError::CommitConflict(error_of(kind, kind.as_str()));
+            let error = DeltaTableError::from(conflict);
             assert!(error.to_string().contains(expected), "{kind}: {error}");
         }
+        assert!(conflict_error(&Verdict::clean(1, IsolationLevel::Serializable)).is_none());
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn unguard(table: DeltaTable) -> DeltaTable {
     with_log_store(&table, unguarded(&table.log_store()))
 }
 
-/// One operation that is about to be guarded, see [`guard`].
+/// One operation that is about to be guarded, see [`guard()`].
 #[must_use = "await it for the guarded table"]
 pub struct Guard {
     table: DeltaTable,

@@ -19,12 +19,13 @@ pub(super) struct Progress {
 struct Steps {
     /// The operation that committed first. OPTIMIZE and VACUUM commit several times under one id.
     operation: Option<Uuid>,
-    /// The versions that the commits of the operation so far were based on.
+    /// The versions that the commits of the operation so far are based on.
     read_versions: BTreeSet<u64>,
-    /// Whether a commit was begun and not decided.
-    committing: bool,
-    /// The version this commit is based on: what deltalake first asked about.
-    based_on: Option<u64>,
+    /// How often a commit was begun since the last one was decided. More than once means that
+    /// something else than a commit asked, or that the guard is shared against its purpose.
+    begun: usize,
+    /// Whether the version that this commit is based on is known.
+    is_based: bool,
     /// The next version that deltalake's own check reads, and the last one.
     to_check: Option<(u64, u64)>,
 }
@@ -33,18 +34,24 @@ impl Progress {
     /// A commit begins.
     pub(super) fn begin(&self) {
         let mut steps = self.steps();
-        steps.committing = true;
-        steps.based_on = None;
+        steps.begun = steps.begun.saturating_add(1);
+        steps.is_based = false;
         steps.to_check = None;
     }
 
-    /// deltalake asked which version is the latest from `start` on.
+    /// deltalake asked which version is the latest from `start` on. For one commit the first question
+    /// is about the version that was read, and further ones, after lost races, about newer versions.
+    /// If it is not certain whose question it is, each counts.
     pub(super) fn looked(&self, start: u64, latest: u64) {
         let mut steps = self.steps();
-        if steps.committing {
-            steps.based_on.get_or_insert(start);
-            steps.to_check = (latest > start).then_some((start + 1, latest));
+        if steps.begun == 0 {
+            return;
         }
+        if !steps.is_based || steps.begun > 1 {
+            steps.read_versions.insert(start);
+            steps.is_based = true;
+        }
+        steps.to_check = (latest > start).then(|| (start.saturating_add(1), latest));
     }
 
     /// Whether the entry of `version` is asked for by deltalake's own check. It reads the versions
@@ -74,16 +81,14 @@ impl Progress {
                  hook::guard for each operation",
             )));
         }
-        let based_on = steps.based_on;
-        steps.read_versions.extend(based_on);
         Ok(steps.read_versions.clone())
     }
 
     /// The commit is decided.
     pub(super) fn end(&self) {
         let mut steps = self.steps();
-        steps.committing = false;
-        steps.based_on = None;
+        steps.begun = 0;
+        steps.is_based = false;
         steps.to_check = None;
     }
 
@@ -135,5 +140,18 @@ mod tests {
         assert_eq!(progress.bind(operation).expect("bound"), [3, 7].into());
         let error = progress.bind(other).expect_err("another operation");
         assert!(error.to_string().contains("hook::guard"), "{error}");
+    }
+
+    #[test]
+    fn every_version_counts_where_it_is_not_certain_which_commit_asks() {
+        let progress = Progress::default();
+        progress.begin();
+        progress.looked(2, 5);
+        // Another commit through the same guard, or somebody who only asked for the name.
+        progress.begin();
+        progress.looked(4, 5);
+        progress.looked(5, 6);
+        let bound = progress.bind(Uuid::new_v4()).expect("bound");
+        assert_eq!(bound, [2, 4, 5].into());
     }
 }

@@ -132,7 +132,7 @@ const PROPERTIES: &[(&str, Takes)] = &[
     ("delta.dataSkippingStatsColumns", Takes::ColumnList),
     ("delta.dataSkippingStringPrefixLength", Takes::Positive),
     ("delta.deletedFileRetentionDuration", Takes::Interval),
-    ("delta.enableChangeDataFeed", without("changeDataFeed")),
+    ("delta.enableChangeDataFeed", Takes::Boolean),
     ("delta.enableDeletionVectors", without("deletionVectors")),
     ("delta.enableExpiredLogCleanup", Takes::Boolean),
     ("delta.enableIcebergCompatV1", without("icebergCompatV1")),
@@ -323,6 +323,12 @@ mod tests {
                 "false",
             ),
             (
+                "delta.enablechangedatafeed",
+                "True",
+                "delta.enableChangeDataFeed",
+                "true",
+            ),
+            (
                 "delta.enabledeletionvectors",
                 "false",
                 "delta.enableDeletionVectors",
@@ -378,7 +384,6 @@ mod tests {
     #[test]
     fn properties_of_features_we_do_not_write_are_refused_by_name() {
         for (key, value, expected) in [
-            ("delta.enablechangedatafeed", "true", "changeDataFeed"),
             ("delta.enabledeletionvectors", "true", "deletionVectors"),
             ("delta.checkpointpolicy", "v2", "v2Checkpoint"),
         ] {

@@ -9,6 +9,7 @@
 
 mod anomalies;
 mod bank;
+mod change_feed;
 mod checkpoint_statistics;
 mod checkpoints;
 mod clustered;
