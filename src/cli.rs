@@ -18,7 +18,6 @@ mod sql;
 mod statement;
 mod text_input;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -94,8 +93,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                // There is nowhere left to say that this failed.
-                let _ = writeln!(std::io::stderr(), "{}", secrets.hide(message));
+                output::tell(&secrets.hide(message));
             }
             failure.exit_code()
         }

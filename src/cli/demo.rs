@@ -17,7 +17,7 @@ use delta_disjoint::{Error, session, sql};
 
 use super::Environment;
 use super::failure::Failure;
-use super::output::print;
+use super::output::{print, tell};
 
 /// Customers in the table, in as many files as [`FILES`].
 const CUSTOMERS: i64 = 4000;
@@ -184,7 +184,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            eprintln!("{} stays behind: {error}", self.path.display());
+            tell(&format!("{} stays behind: {error}", self.path.display()));
         }
     }
 }

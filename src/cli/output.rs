@@ -35,6 +35,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     Ok(stdout.flush()?)
 }
 
+/// Tells `text`, a line, on stderr.
+pub(crate) fn tell(text: &str) {
+    // There is nowhere left to say that this failed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Prints one result; a result without columns is nothing.
 pub(crate) struct ResultPrinter {
     schema: SchemaRef,

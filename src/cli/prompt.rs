@@ -17,7 +17,7 @@ use rustyline::{Config, Editor, Helper};
 
 use self::input::Input;
 use super::failure::Failure;
-use super::output::{Format, print};
+use super::output::{Format, print, tell};
 use super::session::{is_in_transaction, roll_back};
 use super::{Environment, statement};
 
@@ -82,7 +82,9 @@ pub(crate) async fn run(
             Input::Quit => break,
             Input::Help => print(HELP)?,
             Input::Unknown(command) => {
-                eprintln!("there is no command {command}; \\? shows what there is");
+                tell(&format!(
+                    "there is no command {command}; \\? shows what there is"
+                ));
             }
             Input::Tables => print(&tables(ctx))?,
             Input::Columns(table) => {
@@ -92,7 +94,7 @@ pub(crate) async fn run(
         }
     }
     if roll_back(ctx).await? {
-        eprintln!("the transaction was still open and was rolled back");
+        tell("the transaction was still open and was rolled back");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,22 +126,22 @@ async fn run_statement(
     match statement::run(ctx, text, format, interrupts).await {
         Ok(done) => {
             if done.is_interrupted {
-                eprintln!("interrupted too late: the statement is done");
+                tell("interrupted too late: the statement is done");
             }
             let seconds = done.elapsed.as_secs_f64();
             match done.rows {
-                Some(1) => eprintln!("1 row in {seconds:.3} s"),
-                Some(rows) => eprintln!("{rows} rows in {seconds:.3} s"),
-                None => eprintln!("done in {seconds:.3} s"),
+                Some(1) => tell(&format!("1 row in {seconds:.3} s")),
+                Some(rows) => tell(&format!("{rows} rows in {seconds:.3} s")),
+                None => tell(&format!("done in {seconds:.3} s")),
             }
             Ok(!done.is_interrupted)
         }
         Err(failure) if failure.is_nobody_reads() => Err(failure),
         Err(failure) => {
             let message = failure.message().unwrap_or_default();
-            eprintln!("{}", environment.secrets.hide(message));
+            tell(&environment.secrets.hide(message));
             if is_in_transaction(ctx) {
-                eprintln!("the transaction is still open; COMMIT or ROLLBACK ends it");
+                tell("the transaction is still open; COMMIT or ROLLBACK ends it");
             }
             Ok(false)
         }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::{Folder, Run, command};
 
 /// Rows without an end.
-const ENDLESS: &str = "SELECT value, CAST(value AS VARCHAR) FROM generate_series(1, 100000000000)";
+const ENDLESS: &str =
+    "SELECT value AS k, CAST(value AS VARCHAR) AS v FROM generate_series(1, 100000000000)";
 
 /// A table whose files are complete after a few rows, so that they show while the statement runs.
 fn small_files() -> Folder {

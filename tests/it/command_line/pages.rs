@@ -22,7 +22,7 @@ fn every_subcommand_has_help_with_an_example() {
 fn completions_know_the_subcommands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = run(&["completions", shell]).worked();
-        for word in SUBCOMMANDS.into_iter().chain(["storage-option", "ndjson"]) {
+        for word in SUBCOMMANDS.into_iter().chain(["storage-option"]) {
             assert!(script.contains(word), "{word} for {shell}");
         }
     }

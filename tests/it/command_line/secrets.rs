@@ -18,6 +18,8 @@ fn options_of_the_store_never_show() {
     let folder = Folder::with_table("");
     let table = folder.table();
     let option = format!("aws_secret_access_key={SECRET}");
+    let no_name = SECRET.replace('=', "");
+    let named = format!("t={SECRET}");
     let joined = format!("--storage-option={option}");
     let literal = SECRET.replace('\'', "''");
     let echo = format!("SELECT * FROM \"{}\"", SECRET.replace('"', "\"\""));
@@ -25,7 +27,7 @@ fn options_of_the_store_never_show() {
     let unparsable = format!("SELECT FROM '{literal}' WHERE");
     let cases: Vec<Vec<&str>> = vec![
         vec!["sql", "--storage-option", &option, "--help"],
-        vec!["sql", "--storage-option", SECRET, "-c", "SELECT 1"],
+        vec!["sql", "--storage-option", &no_name, "-c", "SELECT 1"],
         vec!["sql", "--storage-option", "=", "-c", "SELECT 1"],
         vec!["sql", &joined, &joined, "-c", "SELECT 1"],
         vec![
@@ -44,7 +46,7 @@ fn options_of_the_store_never_show() {
             "-c",
             "SELECT 1",
         ],
-        vec!["sql", &joined, "--table", SECRET, "-c", "SELECT 1"],
+        vec!["sql", &joined, "--table", &named, "-c", "SELECT 1"],
         vec!["sql", &joined, "--nothing", SECRET],
         vec!["sql", &joined, SECRET],
         vec!["sql", &joined, "--format", SECRET],
@@ -127,4 +129,22 @@ fn what_is_no_secret_stays_readable() {
     assert!(error.contains("nowhere"), "{error}");
     let error = run(&["history", "gs://bucket/a@b"]).failed(1);
     assert!(error.contains("gs://bucket/a@b"), "{error}");
+}
+
+#[test]
+fn options_reach_the_store_of_every_table_and_stay_hidden_there() {
+    let folder = Folder::with_table("");
+    let (table, path) = (folder.table(), folder.path());
+    let open = format!("CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION '{path}'");
+    // An option that is looked at for a local table too.
+    let option = "--storage-option=concurrency_limit=no-number";
+    for arguments in [
+        vec!["sql", option, "--table", &table, "-c", "SELECT 1"],
+        vec!["sql", option, "-c", &open],
+        vec!["history", option, &path],
+    ] {
+        let error = run(&arguments).failed(1);
+        assert!(error.contains("concurrency_limit"), "{error}");
+        assert!(!error.contains("no-number"), "{error}");
+    }
 }
