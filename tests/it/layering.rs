@@ -19,6 +19,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
+    ("hook", &["read", "commit"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
     ("explain", &["read", "commit", "session"]),

@@ -9,6 +9,7 @@
 
 mod anomalies;
 mod bank;
+mod change_feed;
 mod checkpoint_statistics;
 mod checkpoints;
 mod clustered;
@@ -28,6 +29,7 @@ mod features;
 mod field_reports;
 mod golden;
 mod history_law;
+mod hook;
 mod hostile_logs;
 mod insert;
 mod large_table;
@@ -42,6 +44,7 @@ mod reading;
 mod refusals;
 mod rerun;
 mod rewritten_files;
+mod rules;
 mod scenarios;
 mod session;
 mod slt;
