@@ -4,7 +4,6 @@
 //! winners and rules. No data file is read and nothing is written.
 
 use std::collections::HashSet;
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
