@@ -22,6 +22,9 @@ pub enum ErrorKind {
     /// The storage did not answer or the table moved on while a statement was planned. Run the
     /// statement again.
     Unavailable,
+    /// The statement was [called off](crate::Cancellation); nothing was changed. Run it again, if it
+    /// is still wanted.
+    Cancelled,
     /// The statement or the table uses something that this crate does not do. The message names
     /// it and says what to do instead.
     Unsupported,
@@ -40,6 +43,7 @@ impl ErrorKind {
             Self::Conflict => "conflict",
             Self::Contended => "contended",
             Self::Unavailable => "unavailable",
+            Self::Cancelled => "cancelled",
             Self::Unsupported => "unsupported",
             Self::Invalid => "invalid",
             Self::Corrupt => "corrupt",
@@ -262,6 +266,7 @@ mod tests {
             ErrorKind::Conflict,
             ErrorKind::Contended,
             ErrorKind::Unavailable,
+            ErrorKind::Cancelled,
             ErrorKind::Unsupported,
             ErrorKind::Invalid,
             ErrorKind::Corrupt,

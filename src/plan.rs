@@ -7,6 +7,7 @@
 //!                                      TableScan(t + positions)             DeltaScanExec
 //! ```
 
+pub(crate) mod change_feed;
 mod filled;
 mod key_source;
 pub(crate) mod merge;

@@ -1,5 +1,6 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod change_data;
 pub mod clustering;
 pub mod collector;
 pub mod column_expressions;
@@ -21,6 +22,7 @@ pub mod provider;
 pub mod prune;
 pub mod read_set;
 pub mod removable;
+pub mod row_origins;
 pub mod scan;
 pub mod snapshot;
 pub mod statistics;

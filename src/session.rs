@@ -4,6 +4,7 @@
 pub mod clustering;
 pub mod create;
 mod factory;
+pub mod script;
 mod statement;
 pub mod table_options;
 mod transaction;

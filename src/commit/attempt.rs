@@ -19,14 +19,14 @@ use deltalake::kernel::transaction::TransactionError;
 use deltalake::logstore::LogStoreRef;
 use tracing::Instrument;
 
-use super::conflict::{CheckInput, check};
+use super::conflict::{CheckInput, check_briefly};
 use super::log::{Log, Put, is_refusal};
 use super::net_effect::NetEffect;
 use super::transaction::{CommitOutcome, OptimisticTransaction, OutcomeUnknown};
-use super::verdict::Verdict;
+use super::verdict::{AttemptsUsedUp, Verdict};
 use super::winner::WinningCommit;
 use crate::clock::now_millis;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Runs attempts until one decides.
 pub(super) async fn run(
@@ -112,26 +112,29 @@ impl Attempts {
                         .backoff
                         .delay(attempt, rand::random());
                     if !delay.is_zero() {
-                        tokio::time::sleep(delay).await;
+                        // The next attempt finds out whether it was the request that came.
+                        tokio::select! {
+                            () = tokio::time::sleep(delay) => {}
+                            () = self.transaction.options.cancellation.cancelled() => {}
+                        }
                     }
                 }
                 Attempt::Lost => {}
             }
         }
-        Err(Error::new(
-            ErrorKind::Contended,
-            format!(
-                "other writers took the next version {most} times in a row, \
-                 lastly version {}; no conflict was found",
-                self.net_effect.last_version().saturating_add(1)
-            ),
-        ))
+        Err(AttemptsUsedUp {
+            attempts: most,
+            verdict: self.check(),
+        }
+        .into())
     }
 
     async fn attempt(&mut self, log: &mut Log<'_>) -> Result<Attempt> {
         let before = self.net_effect.last_version();
+        let cancellation = self.transaction.options.cancellation.clone();
         let span = tracing::info_span!("winners", after = before);
-        if let Some(version) = self.find_winners(log).instrument(span).await? {
+        let own = cancellation.or(self.find_winners(log).instrument(span));
+        if let Some(version) = own.await? {
             return Ok(Attempt::Committed(version, self.check()));
         }
         let verdict = self.check();
@@ -150,6 +153,8 @@ impl Attempts {
         let Some(version) = self.net_effect.last_version().checked_add(1) else {
             return Err(Error::corrupt("the log has no version left"));
         };
+        // From here on it is the log that decides.
+        cancellation.check()?;
         match log.put(version, &self.entry).await? {
             Put::Done => Ok(Attempt::Committed(version, verdict)),
             Put::Lost => self.read_back(version, log, verdict).await,
@@ -181,7 +186,7 @@ impl Attempts {
     }
 
     fn check(&self) -> Verdict {
-        check(&CheckInput {
+        check_briefly(&CheckInput {
             reads: &self.transaction.reads,
             actions: &self.transaction.actions,
             net_effect: &self.net_effect,

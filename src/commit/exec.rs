@@ -1,5 +1,6 @@
 //! The root operator of a change: it drives the rewrite to its end and commits.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ use datafusion::physical_plan::{
 };
 use futures::TryStreamExt;
 use object_store::path::Path;
+use url::Url;
 
 use super::actions::Actions;
 use super::checkpoint::checkpoint_if_due;
@@ -28,11 +30,13 @@ use super::transaction::{
     CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
 };
 use crate::action_batch::StatementResult;
+use crate::cancellation::Cancellation;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::path::FileLocation;
+use crate::read::path::{FileLocation, canonical_path};
 use crate::read::read_set::{ReadScope, ReadSet};
+use crate::read::row_origins::RowOrigins;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 use crate::storage::delete_files;
@@ -164,7 +168,11 @@ impl ExecutionPlan for CommitExec {
             .into());
         }
         self.target.collector.start()?;
-        let options = DeltaOptions::from_config(context.session_config().options());
+        let session = context.session_config();
+        let options = CommitOptions {
+            cancellation: Cancellation::of(session),
+            ..CommitOptions::from_session(&DeltaOptions::from_config(session.options()))
+        };
         let input = self.input.execute(0, context)?;
         let commit = commit(
             input,
@@ -188,7 +196,7 @@ impl ExecutionPlan for CommitExec {
 async fn commit(
     mut input: SendableRecordBatchStream,
     target: CommitTarget,
-    options: DeltaOptions,
+    options: CommitOptions,
     metrics: ExecutionPlanMetricsSet,
     schema: SchemaRef,
 ) -> DFResult<RecordBatch> {
@@ -202,10 +210,10 @@ async fn commit(
         let version = target.snapshot.version;
         let (actions, _) = Actions::parse(version, result.actions.join("\n").as_bytes(), &root)?;
         let reads = target.collector.reads_of(target.handle.location());
-        let written: Vec<Path> = actions
-            .adds
-            .iter()
-            .filter_map(|add| FileLocation::of(&root, &add.path).ok())
+        let added = actions.adds.iter().map(|add| &add.path);
+        let written: Vec<Path> = added
+            .chain(actions.cdc.iter().map(|file| &file.path))
+            .filter_map(|path| FileLocation::of(&root, path).ok())
             .map(|location| location.path().clone())
             .collect();
         let operation = Operation {
@@ -215,15 +223,16 @@ async fn commit(
         };
         let done = match open_transaction(&target) {
             Err(error) => Err(error),
-            Ok(Some(transaction)) => {
+            Ok(Some(transaction)) => origins(&root, &result.origins).and_then(|origins| {
                 let change = StatementChange {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,
                     actions,
+                    origins,
                     operation,
                 };
                 transaction.take_over(target.handle.location(), change)
-            }
+            }),
             Ok(None) => {
                 let transaction = OptimisticTransaction {
                     snapshot: Arc::clone(&target.snapshot),
@@ -233,7 +242,7 @@ async fn commit(
                     txn_id: uuid::Uuid::new_v4(),
                     options: CommitOptions {
                         serializable: target.collector.reads_past_scans(),
-                        ..CommitOptions::from_session(&options)
+                        ..options
                     },
                 };
                 run(transaction, &target, &metrics).await
@@ -250,6 +259,18 @@ async fn commit(
     }
     let count: ArrayRef = Arc::new(UInt64Array::from(vec![result.count]));
     Ok(RecordBatch::try_new(schema, vec![count])?)
+}
+
+/// Where the rows of new files come from, by canonical path.
+fn origins(root: &Url, texts: &[(String, String)]) -> Result<HashMap<String, RowOrigins>> {
+    let mut origins: HashMap<String, RowOrigins> = HashMap::new();
+    for (path, text) in texts {
+        origins
+            .entry(canonical_path(root, path))
+            .or_default()
+            .add_text(text)?;
+    }
+    Ok(origins)
 }
 
 /// The transaction of several statements that this one belongs to.

@@ -34,6 +34,21 @@ pub(crate) async fn put_entry(store: &LogStoreRef, version: u64, entry: &Bytes) 
     Ok(put)
 }
 
+/// The commits of `versions`, in order, at most `concurrency` read at a time.
+///
+/// # Errors
+///
+/// [`Unavailable`](crate::ErrorKind::Unavailable) if one of them is missing or cannot be read.
+pub(crate) async fn read_winners(
+    store: &LogStoreRef,
+    versions: std::ops::RangeInclusive<u64>,
+    concurrency: usize,
+) -> Result<Vec<WinningCommit>> {
+    Log::new(store, Uuid::new_v4())?
+        .read_all(versions, concurrency)
+        .await
+}
+
 /// The log of one table.
 #[derive(Debug)]
 pub(super) struct Log<'a> {
@@ -216,7 +231,7 @@ pub(super) fn is_refusal(error: &TransactionError) -> bool {
 /// Version and rest of a file name in the log's folder.
 ///
 /// Source: Delta protocol, "Delta Log Entries" and "Checkpoints": 20 digits, then the kind of file.
-fn version_of(file_name: &str) -> Option<(u64, &str)> {
+pub(crate) fn version_of(file_name: &str) -> Option<(u64, &str)> {
     let (digits, rest) = file_name.split_at_checked(20)?;
     let is_version = digits.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('.');
     Some((digits.parse().ok().filter(|_| is_version)?, rest))

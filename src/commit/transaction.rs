@@ -13,6 +13,7 @@ use super::actions::Actions;
 use super::attempt;
 use super::isolation::{IsolationLevel, is_blind_append};
 use super::verdict::Verdict;
+use crate::cancellation::Cancellation;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::read_set::ReadSet;
@@ -45,6 +46,8 @@ pub struct CommitOptions {
     pub backoff: Backoff,
     /// Check as for [`IsolationLevel::Serializable`] where the table asks for less.
     pub serializable: bool,
+    /// Stops the commit for as long as nothing is put.
+    pub cancellation: Cancellation,
 }
 
 impl CommitOptions {
@@ -67,6 +70,7 @@ impl Default for CommitOptions {
             winner_read_concurrency: 8,
             backoff: Backoff::default(),
             serializable: false,
+            cancellation: Cancellation::default(),
         }
     }
 }
@@ -215,6 +219,7 @@ impl OptimisticTransaction {
     ///   snapshot, if the storage fails, or if a winner is missing or cannot be read; with
     ///   [`OutcomeUnknown`] as source if the commit may have been written all the same.
     /// - [`Contended`](crate::ErrorKind::Contended) if every attempt lost the race.
+    /// - [`Cancelled`](crate::ErrorKind::Cancelled) if it was called off before a put.
     /// - [`Unsupported`](crate::ErrorKind::Unsupported) if the log store is
     ///   [not known](super::commit_style).
     pub async fn commit(self, log_store: &LogStoreRef) -> Result<CommitOutcome> {

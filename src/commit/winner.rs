@@ -97,6 +97,13 @@ pub struct CommitInfo {
     pub txn_id: Option<String>,
     /// Name and version of the writer.
     pub engine_info: Option<String>,
+    /// When it was written, in milliseconds since the epoch: the in-commit timestamp, where the table
+    /// has them, else the writer's clock.
+    pub timestamp: Option<i64>,
+    /// The level it was checked at, as its writer spells it.
+    pub isolation_level: Option<String>,
+    /// What its writer counted.
+    pub operation_metrics: Option<Map<String, Value>>,
 }
 
 impl CommitInfo {
@@ -111,10 +118,12 @@ impl CommitInfo {
             operation: take_string(&mut fields, "operation"),
             txn_id: take_string(&mut fields, "txnId"),
             engine_info: take_string(&mut fields, "engineInfo"),
-            operation_parameters: match fields.remove("operationParameters") {
-                Some(Value::Object(parameters)) => Some(parameters),
-                _ => None,
-            },
+            isolation_level: take_string(&mut fields, "isolationLevel"),
+            operation_parameters: take_object(&mut fields, "operationParameters"),
+            operation_metrics: take_object(&mut fields, "operationMetrics"),
+            timestamp: ["inCommitTimestamp", "timestamp"]
+                .iter()
+                .find_map(|name| fields.get(*name)?.as_i64()),
         }
     }
 
@@ -139,6 +148,13 @@ fn take_string(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
+fn take_object(fields: &mut Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
+    match fields.remove(name) {
+        Some(Value::Object(object)) => Some(object),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +165,7 @@ mod tests {
         let cases = [
             ("a list", "[1,2]".to_owned()),
             ("text", r#""hello""#.to_owned()),
-            ("wrong types", r#"{"operation":7,"isBlindAppend":"true","readVersion":-1,"txnId":{},"engineInfo":[],"operationParameters":"x"}"#.to_owned()),
+            ("wrong types", r#"{"operation":7,"isBlindAppend":"true","readVersion":-1,"txnId":{},"engineInfo":[],"operationParameters":"x","operationMetrics":1,"timestamp":"now","inCommitTimestamp":1.5,"isolationLevel":3}"#.to_owned()),
             ("nulls", r#"{"operation":null,"isBlindAppend":null}"#.to_owned()),
             ("numbers for booleans", r#"{"isBlindAppend":1,"readVersion":1.5}"#.to_owned()),
             ("deep nesting", format!(r#"{{"operation":"X","operationParameters":{deep}}}"#)),

@@ -18,9 +18,13 @@ use super::pin::{has_delta_dml, pin};
 use super::rerun::RerunExec;
 use super::rules::row_rules;
 use crate::commit::exec::{CommitExec, CommitTarget};
+use crate::commit::session_transactions::Ticket;
 use crate::error::{Error, Result};
+use crate::read::change_data::has_change_data_feed;
 use crate::read::keys::{KeysFirstExec, SourceBufferExec};
+use crate::read::provider::Pin;
 use crate::read::snapshot::TableSnapshot;
+use crate::write::change_data::FeedRecord;
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
 use crate::write::rules::exec::RowRulesExec;
 
@@ -95,6 +99,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             DmlKind::Delete => Change::Delete,
             DmlKind::Truncate => Change::Truncate,
             DmlKind::Merge(shape) => Change::Merge {
+                changes_rows: shape.changes_rows,
                 repeats: shape.repeats,
             },
         };
@@ -111,6 +116,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 handle: Arc::clone(dml.target().handle()),
                 snapshot: Arc::clone(&pin.snapshot),
                 key_columns: dml.key_columns().into(),
+                feed: feed_record(pin),
             },
         );
         let commit = CommitExec::new(
@@ -134,14 +140,26 @@ fn with_row_rules(
     dml: &DeltaDml,
     snapshot: &TableSnapshot,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    match dml.kind() {
+    let in_order = match dml.kind() {
         DmlKind::Delete | DmlKind::Truncate => return Ok(input),
-        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update | DmlKind::Merge(_) => {}
-    }
+        DmlKind::Insert | DmlKind::Overwrite => true,
+        DmlKind::Update | DmlKind::Merge(_) => false,
+    };
     let rules = row_rules(&snapshot.metadata, &snapshot.schema, dml.filled())?;
     match rules.is_empty() && dml.filled().is_empty() {
         true => Ok(input),
-        false => Ok(Arc::new(RowRulesExec::new(input, rules))),
+        false => Ok(Arc::new(RowRulesExec::new(input, rules, in_order))),
+    }
+}
+
+/// What the statement leaves behind for the change data feed of its table.
+fn feed_record(pin: &Pin) -> FeedRecord {
+    if !has_change_data_feed(&pin.snapshot.metadata) {
+        return FeedRecord::Nothing;
+    }
+    match Ticket::of(&pin.collector) {
+        Some(ticket) if ticket.is_in_transaction() => FeedRecord::Origins,
+        _ => FeedRecord::ChangeFiles,
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::change_data::{CHANGE_DATA_FEATURE, check_change_data_feed};
 use super::clustering::{CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, LIQUID_FEATURE};
 use super::column_mapping::{ColumnMappingMode, MODE};
 use super::snapshot::{TableMetadata, TableProtocol};
@@ -63,12 +64,12 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
         }
     }
     check_column_mapping(protocol, metadata)?;
+    check_change_data_feed(protocol, metadata)?;
     for (property, value) in &metadata.configuration {
         if !is_true(value) {
             continue;
         }
         let feature = match property.as_str() {
-            "delta.enableChangeDataFeed" => "changeDataFeed",
             "delta.enableRowTracking" => "rowTracking",
             "delta.enableInCommitTimestamps" => "inCommitTimestamp",
             "delta.enableTypeWidening" => "typeWidening",
@@ -231,10 +232,11 @@ const WRITABLE_FEATURES: &[&str] = &[
     LIQUID_FEATURE,
     DOMAIN_METADATA_FEATURE,
     "vacuumProtocolCheck",
+    CHANGE_DATA_FEATURE,
 ];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.
-const LEGACY_FEATURES: &[&str] = &["changeDataFeed", "columnMapping", "identityColumns"];
+const LEGACY_FEATURES: &[&str] = &["columnMapping", "identityColumns"];
 
 const PRIMITIVE_TYPES: &[&str] = &[
     "string",

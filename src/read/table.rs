@@ -76,6 +76,7 @@ impl TableHandle {
         storage_options: HashMap<String, String>,
         make_folder: bool,
     ) -> Result<Self> {
+        check_url(location)?;
         let url = if make_folder {
             deltalake::ensure_table_uri(location)?
         } else {
@@ -163,6 +164,37 @@ impl TableHandle {
         Ok(snapshot)
     }
 
+    /// The table as it was at `version`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no table or it has no such version, `Unavailable` or `Corrupt` if the
+    /// log can't be read, which is also so where the version was cleaned up.
+    pub async fn at_version(&self, version: u64) -> Result<Arc<TableSnapshot>> {
+        let newest = self.newest().await?;
+        match version.cmp(&newest.version) {
+            std::cmp::Ordering::Equal => return Ok(newest),
+            std::cmp::Ordering::Greater => {
+                return Err(Error::invalid(format!(
+                    "the table at {} has no version {version}; its newest is {}",
+                    self.location, newest.version
+                )));
+            }
+            std::cmp::Ordering::Less => {}
+        }
+        let mut table = DeltaTable::new(Arc::clone(&self.log_store));
+        table.load_version(version).await.map_err(|e| {
+            let error = Error::from(e);
+            let message = format!(
+                "cannot load version {version} of the table at {}: {}",
+                self.location,
+                error.message()
+            );
+            Error::new(error.kind(), message).with_source(error)
+        })?;
+        Ok(Arc::new(read_snapshot(&table)?))
+    }
+
     /// Loads the newest version and shows its columns in the catalog.
     ///
     /// # Errors
@@ -226,6 +258,40 @@ impl TableHandle {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Refuses what looks like a URL and is none, which would be taken for a path, and a URL for whose
+/// scheme there is no object store. The location, which may hold a password, is not shown.
+fn check_url(location: &str) -> Result<()> {
+    if !location.contains("://") {
+        return Ok(());
+    }
+    let url = Url::parse(location)
+        .map_err(|error| Error::invalid(format!("the location is not a valid URL: {error}")))?;
+    let scheme = url.scheme();
+    let stores = deltalake::logstore::object_store_factories();
+    let is_served = |served: &Url| served.scheme() == scheme;
+    if stores.iter().any(|store| is_served(store.key())) {
+        return Ok(());
+    }
+    let mut served: Vec<String> = stores
+        .iter()
+        .map(|store| store.key().scheme().to_owned())
+        .collect();
+    served.sort();
+    let feature = match scheme {
+        "s3" | "s3a" => Some("s3"),
+        "az" | "adl" | "azure" | "abfs" | "abfss" | "wasb" | "wasbs" => Some("azure"),
+        "gs" => Some("gcs"),
+        _ => None,
+    };
+    let remedy = feature.map_or_else(String::new, |feature| {
+        format!("; build delta-disjoint with the feature {feature}")
+    });
+    Err(Error::invalid(format!(
+        "no object store in this build serves {scheme}:// (there is {}){remedy}",
+        served.join(", ")
+    )))
 }
 
 /// What the catalog shows of a table.

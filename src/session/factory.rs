@@ -1,6 +1,7 @@
 //! `CREATE EXTERNAL TABLE … STORED AS DELTA`.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,8 +25,25 @@ use crate::read::table::TableHandle;
 
 /// Opens the Delta table at a location or, where a column list is given and there is none,
 /// creates it.
-#[derive(Debug, Default)]
-pub struct DeltaTableFactory {}
+#[derive(Default)]
+pub struct DeltaTableFactory {
+    storage: HashMap<String, String>,
+}
+
+impl DeltaTableFactory {
+    /// A factory whose tables use these options of the object store, unless their `OPTIONS` say
+    /// otherwise.
+    pub fn with_storage_options(storage: HashMap<String, String>) -> Self {
+        Self { storage }
+    }
+}
+
+impl fmt::Debug for DeltaTableFactory {
+    /// Without the options, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeltaTableFactory").finish_non_exhaustive()
+    }
+}
 
 #[async_trait]
 impl TableProviderFactory for DeltaTableFactory {
@@ -35,7 +53,11 @@ impl TableProviderFactory for DeltaTableFactory {
         command: &CreateExternalTable,
     ) -> DFResult<Arc<dyn TableProvider>> {
         refuse_unknown_clauses(command)?;
-        let options = table_options(&command.options)?;
+        let mut options = table_options(&command.options)?;
+        for (name, value) in &self.storage {
+            let given = options.storage.entry(name.clone());
+            given.or_insert_with(|| value.clone());
+        }
         let provider = if command.schema.fields().is_empty() {
             open(command, options).await?
         } else {

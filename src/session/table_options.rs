@@ -16,7 +16,8 @@
 //! Here the property's own spelling is found again, and its value is checked and written the way
 //! every Delta reader takes it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use super::clustering::CLUSTERING_OPTION;
 use crate::error::{Error, Result};
@@ -25,7 +26,7 @@ use crate::write::statistics_columns::parse_column_list;
 use crate::write::table_properties::parse_bytes;
 
 /// The options of a table, told apart.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct TableOptions {
     /// Table properties by the names and in the values that Delta knows.
     pub properties: BTreeMap<String, String>,
@@ -33,6 +34,18 @@ pub struct TableOptions {
     pub clustering_columns: Vec<Vec<String>>,
     /// Everything else: options of the object store.
     pub storage: HashMap<String, String>,
+}
+
+impl fmt::Debug for TableOptions {
+    /// Without the values for the object store, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let storage: BTreeSet<&String> = self.storage.keys().collect();
+        f.debug_struct("TableOptions")
+            .field("properties", &self.properties)
+            .field("clustering_columns", &self.clustering_columns)
+            .field("storage", &storage)
+            .finish()
+    }
 }
 
 /// Tells the options of a `CREATE EXTERNAL TABLE` apart.
@@ -132,7 +145,7 @@ const PROPERTIES: &[(&str, Takes)] = &[
     ("delta.dataSkippingStatsColumns", Takes::ColumnList),
     ("delta.dataSkippingStringPrefixLength", Takes::Positive),
     ("delta.deletedFileRetentionDuration", Takes::Interval),
-    ("delta.enableChangeDataFeed", without("changeDataFeed")),
+    ("delta.enableChangeDataFeed", Takes::Boolean),
     ("delta.enableDeletionVectors", without("deletionVectors")),
     ("delta.enableExpiredLogCleanup", Takes::Boolean),
     ("delta.enableIcebergCompatV1", without("icebergCompatV1")),
@@ -323,6 +336,12 @@ mod tests {
                 "false",
             ),
             (
+                "delta.enablechangedatafeed",
+                "True",
+                "delta.enableChangeDataFeed",
+                "true",
+            ),
+            (
                 "delta.enabledeletionvectors",
                 "false",
                 "delta.enableDeletionVectors",
@@ -378,7 +397,6 @@ mod tests {
     #[test]
     fn properties_of_features_we_do_not_write_are_refused_by_name() {
         for (key, value, expected) in [
-            ("delta.enablechangedatafeed", "true", "changeDataFeed"),
             ("delta.enabledeletionvectors", "true", "deletionVectors"),
             ("delta.checkpointpolicy", "v2", "v2Checkpoint"),
         ] {

@@ -9,10 +9,12 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode as Mode,
 };
 
+use crate::cancellation::Cancellation;
 use crate::commit::session_transactions::{ContextState, StatementText};
 use crate::commit::{CommitOptions, OpenTransaction, SessionScope, TransactionMode};
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
+use crate::plan::change_feed::ChangeFeed;
 
 /// Runs `statement` if it begins or ends a transaction.
 pub(super) async fn run(
@@ -53,7 +55,7 @@ pub(super) async fn run(
             let options = options(ctx);
             scope(ctx, statement)?
                 .end(&statement.to_string(), &shared_state(ctx))?
-                .commit(options)
+                .commit(options, &ChangeFeed::new(ctx.task_ctx()))
                 .await?;
         }
         Statement::Rollback { chain, savepoint } => {
@@ -127,7 +129,10 @@ fn scope(ctx: &SessionContext, statement: &Statement) -> Result<SessionScope> {
 fn options(ctx: &SessionContext) -> CommitOptions {
     let state = ctx.state_ref();
     let state = state.read();
-    CommitOptions::from_session(&DeltaOptions::from_config(state.config_options()))
+    CommitOptions {
+        cancellation: Cancellation::of(state.config()),
+        ..CommitOptions::from_session(&DeltaOptions::from_config(state.config_options()))
+    }
 }
 
 fn mode(modes: &[Mode]) -> Result<TransactionMode> {

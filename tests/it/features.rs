@@ -203,14 +203,7 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
         (
             table()
                 .await
-                .features(&[], &["changeDataFeed"])
-                .property("delta.enableChangeDataFeed", "true"),
-            "changeDataFeed",
-        ),
-        (
-            table()
-                .await
-                .legacy(1, 4)
+                .features(&[], &["appendOnly"])
                 .property("delta.enableChangeDataFeed", "true"),
             "changeDataFeed",
         ),

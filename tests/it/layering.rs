@@ -4,17 +4,29 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What every stage may use.
-const BASE: [&str; 5] = ["error", "config", "clock", "storage", "action_batch"];
+const BASE: [&str; 7] = [
+    "error",
+    "config",
+    "cancellation",
+    "clock",
+    "storage",
+    "action_batch",
+    "reason",
+];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
     ("hook", &["read", "commit"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
-    ("main", &["session"]),
+    ("explain", &["read", "commit", "session"]),
+    ("history", &["read", "commit"]),
+    // The command line uses the library by its public names.
+    ("cli", &[]),
+    ("main", &["cli"]),
 ];
 
 /// Files of the pure core: no clock, no session, no I/O.

@@ -9,10 +9,13 @@
 
 mod anomalies;
 mod bank;
+mod change_feed;
 mod checkpoint_statistics;
 mod checkpoints;
 mod clustered;
 mod column_mapping;
+#[cfg(feature = "cli")]
+mod command_line;
 mod concurrent_update;
 mod conflict_errors;
 mod contention;
@@ -40,6 +43,7 @@ mod reading;
 mod refusals;
 mod rerun;
 mod rewritten_files;
+mod rules;
 mod scenarios;
 mod session;
 mod slt;

@@ -448,7 +448,7 @@ pub async fn append_row_groups(table: &Table, groups: i64, rows: i64) {
     std::fs::write(table.log_path(version), add.to_string()).expect("log entry");
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("folder");
     for entry in std::fs::read_dir(from).expect("folder") {
         let entry = entry.expect("entry");

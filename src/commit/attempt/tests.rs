@@ -11,8 +11,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::*;
+use crate::cancellation::Cancellation;
 use crate::commit::fixtures::{actions, add, matching, nothing, remove, snapshot, whole_table};
 use crate::commit::{Actions, Backoff, CommitOptions, CommitStyle, Operation, commit_style};
+use crate::error::ErrorKind;
 use crate::read::read_set::{Read, ReadSet};
 
 const READ_VERSION: u64 = 4;
@@ -44,6 +46,8 @@ struct Faulty {
     hidden: Option<u64>,
     reads: Mutex<Vec<u64>>,
     puts: Mutex<Vec<u64>>,
+    /// Made while an entry is put.
+    request: Cancellation,
 }
 
 impl Faulty {
@@ -99,6 +103,7 @@ impl LogStore for Faulty {
         id: Uuid,
     ) -> Result<(), TransactionError> {
         self.puts.lock().unwrap().push(version);
+        self.request.cancel();
         let fault = self.faults.lock().unwrap().pop_front();
         match fault {
             None => self.forward(version, entry, id).await,
@@ -172,13 +177,14 @@ struct Table {
 
 impl Table {
     async fn new(faults: impl IntoIterator<Item = Fault>) -> Self {
-        Self::with(faults, "DefaultLogStore", None).await
+        Self::with(faults, "DefaultLogStore", None, Cancellation::default()).await
     }
 
     async fn with(
         faults: impl IntoIterator<Item = Fault>,
         name: &'static str,
         hidden: Option<u64>,
+        request: Cancellation,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = url::Url::from_directory_path(folder.path()).unwrap();
@@ -189,6 +195,7 @@ impl Table {
             hidden,
             reads: Mutex::default(),
             puts: Mutex::default(),
+            request,
         });
         faulty.put(READ_VERSION, FAR).await;
         Self {
@@ -350,6 +357,7 @@ async fn lost_race_is_checked_and_tried_again_reading_each_version_once() {
             [Fault::Race(FAR), Fault::Race(FAR), Fault::RaceUnclear(FAR)],
             style,
             None,
+            Cancellation::default(),
         )
         .await;
         for version in 5..=9 {
@@ -385,7 +393,13 @@ async fn lost_race_is_checked_and_tried_again_reading_each_version_once() {
 #[tokio::test]
 async fn conflict_after_a_lost_race_commits_nothing() {
     for style in ["DefaultLogStore", "S3DynamoDbLogStore"] {
-        let table = Table::with([Fault::Race(REMOVES_A)], style, None).await;
+        let table = Table::with(
+            [Fault::Race(REMOVES_A)],
+            style,
+            None,
+            Cancellation::default(),
+        )
+        .await;
         let ours = delete();
         let id = ours.txn_id;
         let outcome = ours.commit(&table.log_store()).await.unwrap();
@@ -423,7 +437,7 @@ async fn own_commit_is_found_after_a_lost_answer() {
     ];
     for fault in cases {
         for style in ["DefaultLogStore", "S3DynamoDbLogStore"] {
-            let table = Table::with([fault.clone()], style, None).await;
+            let table = Table::with([fault.clone()], style, None, Cancellation::default()).await;
             let transaction = delete();
             let id = transaction.txn_id;
             let outcome = transaction.commit(&table.log_store()).await;
@@ -461,7 +475,7 @@ async fn failed_put_says_whether_the_outcome_is_known() {
         (Fault::Vanished, "S3DynamoDbLogStore", false),
     ];
     for (fault, style, unknown) in cases {
-        let table = Table::with([fault.clone()], style, None).await;
+        let table = Table::with([fault.clone()], style, None, Cancellation::default()).await;
         let transaction = insert();
         let id = transaction.txn_id;
         let error = transaction.commit(&table.log_store()).await.unwrap_err();
@@ -484,7 +498,13 @@ async fn failed_put_says_whether_the_outcome_is_known() {
 async fn version_that_exists_but_cannot_be_found_may_be_ours() {
     for style in ["DefaultLogStore", "S3DynamoDbLogStore"] {
         // More of them than attempts, so that giving up as contended would be the alternative.
-        let table = Table::with(vec![Fault::AnswerMistaken; 9], style, Some(5)).await;
+        let table = Table::with(
+            vec![Fault::AnswerMistaken; 9],
+            style,
+            Some(5),
+            Cancellation::default(),
+        )
+        .await;
         let transaction = insert();
         let id = transaction.txn_id;
         let error = transaction.commit(&table.log_store()).await.unwrap_err();
@@ -504,6 +524,8 @@ async fn attempts_are_bounded() {
     let id = transaction.txn_id;
     let error = transaction.commit(&table.log_store()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Contended);
+    let reason = crate::commit::reason_of(&error).expect("a reason");
+    assert_eq!(reason.code, crate::reason::ReasonCode::AttemptsUsedUp);
     assert_eq!(table.puts(), [5, 6, 7, 8, 9]);
     assert!(table.versions_of(id).await.is_empty());
 }
@@ -530,7 +552,7 @@ async fn what_cannot_be_checked_is_never_committed() {
         ),
     ];
     for (name, entries, hidden, words) in cases {
-        let table = Table::with([], "DefaultLogStore", hidden).await;
+        let table = Table::with([], "DefaultLogStore", hidden, Cancellation::default()).await;
         for (version, entry) in entries {
             table.faulty.put(*version, entry).await;
         }
@@ -632,7 +654,7 @@ async fn log_stores_that_may_overwrite_a_version_are_refused() {
         ("", None),
     ];
     for (name, expected) in cases {
-        let table = Table::with([], name, None).await;
+        let table = Table::with([], name, None, Cancellation::default()).await;
         let style = commit_style(table.log_store().as_ref());
         assert_eq!(style.as_ref().ok(), expected.as_ref(), "{name}");
         if let Err(error) = style {
@@ -641,6 +663,57 @@ async fn log_stores_that_may_overwrite_a_version_are_refused() {
         }
         if expected.is_none() {
             assert!(insert().commit(&table.log_store()).await.is_err(), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_to_stop_counts_until_something_is_put() {
+    let lost = || vec![Fault::Race(FAR)];
+    // (name, whether the request is there before, faults, puts, whether it commits)
+    let cases = [
+        ("before", true, vec![], vec![], false),
+        ("during the put", false, vec![], vec![5], true),
+        (
+            "during a put whose answer is lost",
+            false,
+            vec![Fault::AnswerLost],
+            vec![5],
+            true,
+        ),
+        (
+            "during a put that is taken for another writer's",
+            false,
+            vec![Fault::AnswerMistaken],
+            vec![5],
+            true,
+        ),
+        ("during a put that loses", false, lost(), vec![5], false),
+    ];
+    for store in ["DefaultLogStore", "S3DynamoDbLogStore"] {
+        for (name, before, faults, puts, commits) in cases.clone() {
+            let request = Cancellation::new();
+            let table = Table::with(faults, store, None, request.clone()).await;
+            if before {
+                request.cancel();
+            }
+            let mut transaction = delete();
+            transaction.options.cancellation = request;
+            let id = transaction.txn_id;
+            let outcome = transaction.commit(&table.log_store()).await;
+            assert_eq!(table.puts(), puts, "{name}, {store}");
+            if commits {
+                assert_eq!(committed(outcome).0, 5, "{name}, {store}");
+                assert_eq!(table.versions_of(id).await, [5], "{name}, {store}");
+            } else {
+                let error = outcome.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Cancelled, "{name}, {store}");
+                assert!(OutcomeUnknown::find(&error).is_none(), "{name}, {store}");
+                assert!(table.versions_of(id).await.is_empty(), "{name}, {store}");
+                let files = table.files().await;
+                let temporary = files.iter().find(|file| file.ends_with(".tmp"));
+                assert_eq!(temporary, None, "{name}, {store}");
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn believe(before: &NetEffect, commit: &WinningCommit) -> Option<Vec<
 }
 
 /// Rows of a file that its deletion vector leaves; `None` where the statistics do not tell.
-fn live_rows(add: &Add) -> Option<i64> {
+pub(crate) fn live_rows(add: &Add) -> Option<i64> {
     #[derive(Deserialize)]
     struct Counts {
         #[serde(rename = "numRecords")]

@@ -186,11 +186,6 @@ fn used_features_are_refused_with_their_user() {
     );
     for (properties, fields, parts) in [
         (
-            vec![("delta.enableChangeDataFeed", "true")],
-            ID.to_owned(),
-            vec!["changeDataFeed", "delta.enableChangeDataFeed"],
-        ),
-        (
             vec![],
             nested,
             vec!["identityColumns", "column s.element.c "],
