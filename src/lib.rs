@@ -55,6 +55,8 @@
 //! [`config::DeltaOptions`]; those of a new table stand in `OPTIONS (…)` of `CREATE EXTERNAL TABLE`,
 //! see [`session::table_options`].
 //!
+//! Operations and commits of `deltalake` itself get the same check through the [`hook`].
+//!
 //! # The rule
 //!
 //! > A winner's file may be skipped only if it is proved that no row in it can satisfy any read of
@@ -74,6 +76,7 @@
 //! | keys | [`plan::planner`] | of a MERGE, and of a `DELETE` or `UPDATE` by `IN (SELECT …)` or `EXISTS`: the other side is read first, to its end, and its keys narrow the table's files and the recorded read |
 //! | changes | [`write::rewrite`] | new rows stream into new files; changed positions go into one bitmap for each file |
 //! | rows that stay | [`write::rewrite`] | of each touched file, copied by a Parquet row selection |
+//! | changed rows | [`write::change_data`] | for the change data feed of a table that has one, as they were and as they are; in a transaction at `COMMIT` |
 //! | winners | [`commit`] | commits after the read version are read once each; their [net effect](commit::net_effect) is computed |
 //! | check | [`commit::conflict`] | a pure function: reads, our actions, net effect, isolation level → [`Verdict`](commit::Verdict) |
 //! | commit | [`commit::attempt`] | put-if-absent of the version after the last one that was checked; a lost race checks the new versions only |
@@ -99,8 +102,8 @@
 //!
 //! # What it does not do
 //!
-//! Changes of tables that use constraints, generated or identity columns, column defaults, the change
-//! data feed, row tracking, in-commit timestamps, type widening or Iceberg compatibility are refused by
+//! Changes of tables that use constraints, generated or identity columns, column defaults, row
+//! tracking, in-commit timestamps, type widening or Iceberg compatibility are refused by
 //! name, see [`read::features`]. Column mapping, deletion vectors and clustering are honoured; changes
 //! are copy-on-write, no deletion vector is written. A transaction changes one table. Guarantees are
 //! for one table: the logs of other tables that a statement reads are not checked.
@@ -112,6 +115,7 @@ pub mod commit;
 pub mod config;
 pub mod error;
 pub mod history;
+pub mod hook;
 pub mod plan;
 pub mod read;
 pub mod session;
@@ -131,3 +135,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/isolation.md")]
 struct Isolation;
+
+/// And those of the description of the hook.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/hook.md")]
+struct Hook;

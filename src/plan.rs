@@ -7,6 +7,8 @@
 //!                                      TableScan(t + positions)             DeltaScanExec
 //! ```
 
+pub(crate) mod change_feed;
+mod filled;
 mod key_source;
 pub(crate) mod merge;
 pub mod node;
@@ -14,6 +16,7 @@ pub mod pin;
 pub mod planner;
 mod rerun;
 pub mod rule;
+pub(crate) mod rules;
 mod semi_join;
 mod sources;
 mod target;

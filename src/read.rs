@@ -1,7 +1,9 @@
 //! Reading: snapshots, statistics, predicates, pruning, and the scan itself.
 
+pub mod change_data;
 pub mod clustering;
 pub mod collector;
+pub mod column_expressions;
 pub mod column_mapping;
 pub mod deletion_vector;
 pub mod features;
@@ -20,6 +22,7 @@ pub mod provider;
 pub mod prune;
 pub mod read_set;
 pub mod removable;
+pub mod row_origins;
 pub mod scan;
 pub mod snapshot;
 pub mod statistics;

@@ -1,5 +1,6 @@
 //! The root operator of a change: it drives the rewrite to its end and commits.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ use datafusion::physical_plan::{
 };
 use futures::TryStreamExt;
 use object_store::path::Path;
+use url::Url;
 
 use super::actions::Actions;
 use super::checkpoint::checkpoint_if_due;
@@ -32,8 +34,9 @@ use crate::cancellation::Cancellation;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
-use crate::read::path::FileLocation;
+use crate::read::path::{FileLocation, canonical_path};
 use crate::read::read_set::{ReadScope, ReadSet};
+use crate::read::row_origins::RowOrigins;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 use crate::storage::delete_files;
@@ -207,10 +210,10 @@ async fn commit(
         let version = target.snapshot.version;
         let (actions, _) = Actions::parse(version, result.actions.join("\n").as_bytes(), &root)?;
         let reads = target.collector.reads_of(target.handle.location());
-        let written: Vec<Path> = actions
-            .adds
-            .iter()
-            .filter_map(|add| FileLocation::of(&root, &add.path).ok())
+        let added = actions.adds.iter().map(|add| &add.path);
+        let written: Vec<Path> = added
+            .chain(actions.cdc.iter().map(|file| &file.path))
+            .filter_map(|path| FileLocation::of(&root, path).ok())
             .map(|location| location.path().clone())
             .collect();
         let operation = Operation {
@@ -220,15 +223,16 @@ async fn commit(
         };
         let done = match open_transaction(&target) {
             Err(error) => Err(error),
-            Ok(Some(transaction)) => {
+            Ok(Some(transaction)) => origins(&root, &result.origins).and_then(|origins| {
                 let change = StatementChange {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,
                     actions,
+                    origins,
                     operation,
                 };
                 transaction.take_over(target.handle.location(), change)
-            }
+            }),
             Ok(None) => {
                 let transaction = OptimisticTransaction {
                     snapshot: Arc::clone(&target.snapshot),
@@ -255,6 +259,18 @@ async fn commit(
     }
     let count: ArrayRef = Arc::new(UInt64Array::from(vec![result.count]));
     Ok(RecordBatch::try_new(schema, vec![count])?)
+}
+
+/// Where the rows of new files come from, by canonical path.
+fn origins(root: &Url, texts: &[(String, String)]) -> Result<HashMap<String, RowOrigins>> {
+    let mut origins: HashMap<String, RowOrigins> = HashMap::new();
+    for (path, text) in texts {
+        origins
+            .entry(canonical_path(root, path))
+            .or_default()
+            .add_text(text)?;
+    }
+    Ok(origins)
 }
 
 /// The transaction of several statements that this one belongs to.

@@ -22,16 +22,20 @@
 //!   so that no winner can touch them.
 //! - Files of ours that a later statement replaced are deleted when the transaction ends, not
 //!   before: a stream may still be reading them.
+//! - The change data feed gets the net change too, written at `COMMIT` by a
+//!   [writer](ChangeDataWriter) that is handed in: one change for each row that is another in the
+//!   end.
 
+mod feed;
 mod finish;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::datatypes::SchemaRef;
 use url::Url;
 
+pub use self::feed::{ChangeDataWriter, NetChange};
 use self::table::OpenTable;
 pub use self::table::PinnedTable;
 use super::actions::Actions;
@@ -40,6 +44,7 @@ use super::transaction::Operation;
 use crate::error::{Error, Result};
 use crate::read::collector::ReadCollector;
 use crate::read::read_set::ReadSet;
+use crate::read::row_origins::RowOrigins;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
@@ -109,6 +114,8 @@ pub(super) struct StatementChange {
     /// Its reads of the table.
     pub(super) reads: ReadSet,
     pub(super) actions: Actions,
+    /// Where the rows of its files come from, by path; nothing where the table has no feed.
+    pub(super) origins: HashMap<String, RowOrigins>,
     pub(super) operation: Operation,
 }
 
@@ -146,10 +153,9 @@ impl OpenTransaction {
         state.tables.get(location).map(|table| table.pinned.clone())
     }
 
-    /// The columns of the table at `location`, if it was mentioned.
-    pub fn schema_of(&self, location: &str) -> Option<SchemaRef> {
-        let pinned = self.pinned(location)?;
-        Some(Arc::clone(&pinned.base.schema))
+    /// The version of the table at `location` that its first mention pinned, if there was one.
+    pub fn base_of(&self, location: &str) -> Option<Arc<TableSnapshot>> {
+        self.pinned(location).map(|pinned| pinned.base)
     }
 
     /// Whether the table at `location` may be changed.
@@ -220,9 +226,9 @@ impl OpenTransaction {
                  nothing of this statement was kept, run it again",
             ));
         }
-        check_actions(table, &change)?;
+        check_actions(&change)?;
         let unaccounted = is_unaccounted(&change);
-        table.apply(change.actions)?;
+        table.apply(change.actions, change.origins)?;
         table.reads_all |= unaccounted;
         table.operations.push(change.operation);
         state.changed = Some(location.to_owned());
@@ -270,18 +276,16 @@ impl Drop for OpenTransaction {
 }
 
 /// Actions that do not add up to those of one commit.
-fn check_actions(table: &OpenTable, change: &StatementChange) -> Result<()> {
+fn check_actions(change: &StatementChange) -> Result<()> {
     if change.actions.has_other_actions() {
         return Err(Error::unsupported(
             "only rows can be changed in a transaction; change the table itself outside of it",
         ));
     }
-    let has_feed = table.pinned.base.property("delta.enableChangeDataFeed") == Some("true");
-    if has_feed || !change.actions.cdc.is_empty() {
-        return Err(Error::unsupported(
-            "a table with a change data feed cannot be changed in a transaction of several \
-             statements, since its feed has one change a row in each version; run the statement \
-             outside of it",
+    // The feed has one change a row in each version, which only COMMIT knows.
+    if !change.actions.cdc.is_empty() {
+        return Err(Error::internal(
+            "a statement of a transaction has written change files of its own",
         ));
     }
     Ok(())

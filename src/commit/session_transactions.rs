@@ -170,6 +170,11 @@ impl Ticket {
         (collector.permit()? as &dyn Any).downcast_ref()
     }
 
+    /// Whether the statement belongs to a transaction, which may have ended.
+    pub fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
     /// The transaction the statement belongs to; nothing if it commits by itself.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ mod expressions;
 mod keys;
 mod reads;
 
+pub(super) use self::clauses::numbered;
 pub(crate) use self::columns::with_insert_columns;
 pub(super) use self::keys::compares_by_value;
 
@@ -39,6 +40,7 @@ use self::clauses::{clause_numbers, new_values};
 use self::columns::check_columns;
 use self::expressions::{Relations, check_references, needs_filter};
 use self::keys::{KeyPair, key_pairs};
+use super::filled::FilledColumns;
 use super::key_source::KeySource;
 use super::node::{DeltaDml, DmlKind, MergeShape};
 use super::target::planned;
@@ -56,9 +58,6 @@ const KEY_COLUMN: &str = "__delta_disjoint_key_";
 /// Column of the source's side of the join that is NULL where there is no source row.
 const SOURCE_COLUMN: &str = "__delta_disjoint_source";
 
-/// Column with the number of the clause that applies.
-const CLAUSE_COLUMN: &str = "__delta_disjoint_clause";
-
 /// The node of a MERGE into the table of `provider`.
 pub(super) fn merge(
     dml: &DmlStatement,
@@ -73,7 +72,15 @@ pub(super) fn merge(
     let joined = join(dml, op, target, &merge_join, &relations)?;
     let numbered = clause_numbers(joined, &op.clauses, merge_join.join_type)?;
     let schema = provider.table_schema();
-    let input = new_values(numbered, dml, &op.clauses, &schema, merge_join.join_type)?;
+    let filled = FilledColumns::of_merge(&op.clauses, &provider)?;
+    let input = new_values(
+        numbered,
+        dml,
+        &op.clauses,
+        &schema,
+        merge_join.join_type,
+        &filled,
+    )?;
     let shape = MergeShape {
         changes_rows: !op.clauses.iter().all(is_not_matched),
         repeats: is_lone_delete(&op.clauses),
@@ -91,6 +98,7 @@ pub(super) fn merge(
         input,
     )
     .with_parameters(parameters(op))
+    .with_filled(filled)
     .with_key_columns(keys))
 }
 

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, DFSchemaRef, Result as DFResult};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
+use super::filled::FilledColumns;
 use crate::error::Error;
 use crate::read::provider::{DisjointTableProvider, Pin};
 
@@ -62,6 +63,7 @@ pub struct DeltaDml {
     input: Arc<LogicalPlan>,
     parameters: Vec<(String, String)>,
     key_columns: Vec<usize>,
+    filled: FilledColumns,
 }
 
 impl DeltaDml {
@@ -78,6 +80,7 @@ impl DeltaDml {
             input: Arc::new(input),
             parameters: vec![],
             key_columns: vec![],
+            filled: FilledColumns::default(),
         }
     }
 
@@ -90,6 +93,15 @@ impl DeltaDml {
             key_columns,
             ..self
         }
+    }
+
+    pub(super) fn with_filled(self, filled: FilledColumns) -> Self {
+        Self { filled, ..self }
+    }
+
+    /// The columns whose values the statement leaves to the table.
+    pub(super) fn filled(&self) -> &FilledColumns {
+        &self.filled
     }
 
     /// What stands in `operationParameters` besides what is recorded while planning.

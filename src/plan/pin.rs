@@ -30,7 +30,7 @@ use crate::read::provider::{DisjointTableProvider, Pin};
 use crate::read::read_set::{Read, ReadScope};
 use crate::read::removable::check_removable;
 use crate::read::table::TableHandle;
-use crate::write::merge::ACTION_COLUMN;
+use crate::write::merge::{ACTION_COLUMN, CLAUSE_COLUMN};
 
 /// Pins all scans and changes of `plan` to one version of each Delta table: the newest, or what the
 /// transaction sees that `session` is in.
@@ -200,7 +200,7 @@ fn pin_dml(dml: &DeltaDml, pins: &BTreeMap<String, Pin>) -> Result<LogicalPlan> 
             .fields()
             .iter()
             .map(|field| (field.name(), field.data_type())));
-    if brings_rows && !columns_fit {
+    if brings_rows && !(columns_fit && dml.filled().fits(&snapshot.metadata)) {
         return Err(target.handle().columns_changed(snapshot));
     }
     // One table that is reached by two locations, such as two mounts, still has one id. So has a
@@ -256,7 +256,7 @@ fn removes_files(kind: DmlKind) -> bool {
 fn is_marker(kind: DmlKind, name: &str) -> bool {
     match kind {
         DmlKind::Update => is_position(name),
-        DmlKind::Merge(_) => is_position(name) || name == ACTION_COLUMN,
+        DmlKind::Merge(_) => is_position(name) || [ACTION_COLUMN, CLAUSE_COLUMN].contains(&name),
         _ => false,
     }
 }

@@ -16,10 +16,17 @@ use super::key_source::{KeySource, key_source};
 use super::node::{DeltaDml, DmlKind, count_schema};
 use super::pin::{has_delta_dml, pin};
 use super::rerun::RerunExec;
+use super::rules::row_rules;
 use crate::commit::exec::{CommitExec, CommitTarget};
+use crate::commit::session_transactions::Ticket;
 use crate::error::{Error, Result};
+use crate::read::change_data::has_change_data_feed;
 use crate::read::keys::{KeysFirstExec, SourceBufferExec};
+use crate::read::provider::Pin;
+use crate::read::snapshot::TableSnapshot;
+use crate::write::change_data::FeedRecord;
 use crate::write::rewrite::{Change, RewriteExec, RewriteTarget};
+use crate::write::rules::exec::RowRulesExec;
 
 /// Pins every Delta table of a plan to its newest version, or to the session's transaction, and plans Delta DML. Plans without Delta
 /// DML go, pinned, to the query planner that the session had before, if it had one.
@@ -92,6 +99,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             DmlKind::Delete => Change::Delete,
             DmlKind::Truncate => Change::Truncate,
             DmlKind::Merge(shape) => Change::Merge {
+                changes_rows: shape.changes_rows,
                 repeats: shape.repeats,
             },
         };
@@ -100,6 +108,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
         } else {
             Arc::clone(input)
         };
+        let input = with_row_rules(input, dml, &pin.snapshot)?;
         let rewrite = RewriteExec::new(
             input,
             change,
@@ -107,6 +116,7 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
                 handle: Arc::clone(dml.target().handle()),
                 snapshot: Arc::clone(&pin.snapshot),
                 key_columns: dml.key_columns().into(),
+                feed: feed_record(pin),
             },
         );
         let commit = CommitExec::new(
@@ -121,6 +131,34 @@ impl ExtensionPlanner for DeltaExtensionPlanner {
             },
         );
         Ok(Some(RerunExec::around(Arc::new(commit), dml, session)))
+    }
+}
+
+/// `input` held to the rules of the table, if it has rows that come and the table has rules.
+fn with_row_rules(
+    input: Arc<dyn ExecutionPlan>,
+    dml: &DeltaDml,
+    snapshot: &TableSnapshot,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match dml.kind() {
+        DmlKind::Delete | DmlKind::Truncate => return Ok(input),
+        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update | DmlKind::Merge(_) => {}
+    }
+    let rules = row_rules(&snapshot.metadata, &snapshot.schema, dml.filled())?;
+    match rules.is_empty() && dml.filled().is_empty() {
+        true => Ok(input),
+        false => Ok(Arc::new(RowRulesExec::new(input, rules))),
+    }
+}
+
+/// What the statement leaves behind for the change data feed of its table.
+fn feed_record(pin: &Pin) -> FeedRecord {
+    if !has_change_data_feed(&pin.snapshot.metadata) {
+        return FeedRecord::Nothing;
+    }
+    match Ticket::of(&pin.collector) {
+        Some(ticket) if ticket.is_in_transaction() => FeedRecord::Origins,
+        _ => FeedRecord::ChangeFiles,
     }
 }
 

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::filled::FilledColumns;
 use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
@@ -56,9 +57,17 @@ pub(super) fn delta_provider(source: &Arc<dyn TableSource>) -> Option<DisjointTa
 
 fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<LogicalPlan> {
     let input = dml.input.as_ref().clone();
+    let mut filled = FilledColumns::default();
     let (kind, input) = match &dml.op {
-        WriteOp::Insert(InsertOp::Append) => (DmlKind::Insert, new_rows(input, &provider)?),
-        WriteOp::Insert(InsertOp::Overwrite) => (DmlKind::Overwrite, new_rows(input, &provider)?),
+        WriteOp::Insert(op @ (InsertOp::Append | InsertOp::Overwrite)) => {
+            let (input, left_out) = FilledColumns::of_insert(input, &provider)?;
+            filled = left_out;
+            let kind = match op {
+                InsertOp::Overwrite => DmlKind::Overwrite,
+                _ => DmlKind::Insert,
+            };
+            (kind, new_rows(input, &provider)?)
+        }
         WriteOp::Insert(InsertOp::Replace) => {
             return Err(Error::unsupported(
                 "REPLACE INTO needs a key, which Delta tables do not have; use UPDATE and INSERT",
@@ -73,6 +82,7 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
         WriteOp::Update => {
             unknown_in::check(&input, "UPDATE")?;
             unknown_join::check(&input, "UPDATE")?;
+            filled = FilledColumns::of_update(&input, &provider);
             (DmlKind::Update, target::update_input(input, &provider)?)
         }
         WriteOp::Truncate => (DmlKind::Truncate, no_rows()?),
@@ -83,12 +93,9 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
             )));
         }
     };
-    Ok(node(DeltaDml::new(
-        kind,
-        dml.table_name.to_string(),
-        provider,
-        input,
-    )))
+    Ok(node(
+        DeltaDml::new(kind, dml.table_name.to_string(), provider, input).with_filled(filled),
+    ))
 }
 
 fn node(dml: DeltaDml) -> LogicalPlan {

@@ -107,6 +107,19 @@ pub fn rows_that_stay(gone: &RoaringTreemap, total: u64) -> RowSelection {
     RowSelection::from(selectors)
 }
 
+/// Of a file of `total` rows, those in `rows`.
+pub fn chosen_rows(rows: &RoaringTreemap, total: u64) -> RowSelection {
+    let mut selectors = Vec::new();
+    let mut next = 0;
+    for row in rows.iter().take_while(|row| *row < total) {
+        push(&mut selectors, RowSelector::skip, row - next);
+        push(&mut selectors, RowSelector::select, 1);
+        next = row + 1;
+    }
+    push(&mut selectors, RowSelector::skip, total - next);
+    RowSelection::from(selectors)
+}
+
 fn push(selectors: &mut Vec<RowSelector>, make: fn(usize) -> RowSelector, rows: u64) {
     // A file that has more rows than the address space is read by nobody.
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);

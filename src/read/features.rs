@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::change_data::{CHANGE_DATA_FEATURE, check_change_data_feed};
 use super::clustering::{CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, LIQUID_FEATURE};
 use super::column_mapping::{ColumnMappingMode, MODE};
 use super::snapshot::{TableMetadata, TableProtocol};
@@ -63,22 +64,19 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
         }
     }
     check_column_mapping(protocol, metadata)?;
+    check_change_data_feed(protocol, metadata)?;
     for (property, value) in &metadata.configuration {
-        let feature = if property.starts_with("delta.constraints.") {
-            "checkConstraints"
-        } else if is_true(value) {
-            match property.as_str() {
-                "delta.enableChangeDataFeed" => "changeDataFeed",
-                "delta.enableRowTracking" => "rowTracking",
-                "delta.enableInCommitTimestamps" => "inCommitTimestamp",
-                "delta.enableTypeWidening" => "typeWidening",
-                "delta.enableIcebergCompatV1" => "icebergCompatV1",
-                "delta.enableIcebergCompatV2" => "icebergCompatV2",
-                "delta.enableIcebergCompatV3" => "icebergCompatV3",
-                _ => continue,
-            }
-        } else {
+        if !is_true(value) {
             continue;
+        }
+        let feature = match property.as_str() {
+            "delta.enableRowTracking" => "rowTracking",
+            "delta.enableInCommitTimestamps" => "inCommitTimestamp",
+            "delta.enableTypeWidening" => "typeWidening",
+            "delta.enableIcebergCompatV1" => "icebergCompatV1",
+            "delta.enableIcebergCompatV2" => "icebergCompatV2",
+            "delta.enableIcebergCompatV3" => "icebergCompatV3",
+            _ => continue,
         };
         return Err(cannot(
             "write",
@@ -90,15 +88,8 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
         let Some(Value::Object(keys)) = field.get("metadata") else {
             return;
         };
-        for key in keys.keys() {
-            let feature = match key.as_str() {
-                "delta.invariants" => "invariants",
-                "delta.generationExpression" => "generatedColumns",
-                "CURRENT_DEFAULT" => "allowColumnDefaults",
-                key if key.starts_with("delta.identity.") => "identityColumns",
-                _ => continue,
-            };
-            used.get_or_insert((feature, column.to_owned()));
+        if keys.keys().any(|key| key.starts_with("delta.identity.")) {
+            used.get_or_insert(("identityColumns", column.to_owned()));
         }
     });
     match used {
@@ -121,6 +112,62 @@ pub fn check_append_only(metadata: &TableMetadata, operation: &str) -> Result<()
         ))),
         _ => Ok(()),
     }
+}
+
+/// Where in the schema a field stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldPlace {
+    /// It is a column.
+    Column,
+    /// It is a field of a column that is a struct, at any depth.
+    StructField,
+    /// It is a field of a struct inside of a list or a map.
+    CollectionField,
+}
+
+/// Calls `visit` with the path, the place and the metadata of every field that has some, until it fails.
+///
+/// # Errors
+///
+/// Those of `visit`, and `Corrupt` for a schema that cannot be read.
+pub fn visit_field_metadata(
+    metadata: &TableMetadata,
+    visit: &mut impl FnMut(&str, FieldPlace, &Map<String, Value>) -> Result<()>,
+) -> Result<()> {
+    fn walk(
+        data_type: &Value,
+        path: &str,
+        place: FieldPlace,
+        visit: &mut impl FnMut(&str, FieldPlace, &Map<String, Value>) -> Result<()>,
+    ) -> Result<()> {
+        let fields = data_type.get("fields").and_then(Value::as_array);
+        for field in fields.into_iter().flatten() {
+            let name = field.get("name").and_then(Value::as_str).unwrap_or("?");
+            let path = match place {
+                FieldPlace::Column => name.to_owned(),
+                _ => format!("{path}.{name}"),
+            };
+            if let Some(Value::Object(keys)) = field.get("metadata")
+                && !keys.is_empty()
+            {
+                visit(&path, place, keys)?;
+            }
+            let inner = match place {
+                FieldPlace::Column => FieldPlace::StructField,
+                place => place,
+            };
+            if let Some(data_type) = field.get("type") {
+                walk(data_type, &path, inner, visit)?;
+            }
+        }
+        for key in ["elementType", "keyType", "valueType"] {
+            if let Some(inner) = data_type.get(key) {
+                walk(inner, path, FieldPlace::CollectionField, visit)?;
+            }
+        }
+        Ok(())
+    }
+    walk(&schema(metadata)?, "", FieldPlace::Column, visit)
 }
 
 /// The first column, by its path, whose data type this crate cannot read, and that type; nested
@@ -168,8 +215,15 @@ const READABLE_FEATURES: &[&str] = &[
 /// `vacuumProtocolCheck` binds those who vacuum.
 ///
 /// Domains that are not understood are kept by not being mentioned.
+///
+/// `invariants`, `checkConstraints`, `generatedColumns` and `allowColumnDefaults` are rules for the rows
+/// that a statement brings; see `write::rules`.
 const WRITABLE_FEATURES: &[&str] = &[
     "appendOnly",
+    "invariants",
+    "checkConstraints",
+    "generatedColumns",
+    "allowColumnDefaults",
     "timestampNtz",
     "timestampWithoutTimezone",
     "deletionVectors",
@@ -178,17 +232,11 @@ const WRITABLE_FEATURES: &[&str] = &[
     LIQUID_FEATURE,
     DOMAIN_METADATA_FEATURE,
     "vacuumProtocolCheck",
+    CHANGE_DATA_FEATURE,
 ];
 
 /// Features that the writer versions 2 to 6 imply; writable while they are not in use.
-const LEGACY_FEATURES: &[&str] = &[
-    "invariants",
-    "checkConstraints",
-    "changeDataFeed",
-    "generatedColumns",
-    "columnMapping",
-    "identityColumns",
-];
+const LEGACY_FEATURES: &[&str] = &["columnMapping", "identityColumns"];
 
 const PRIMITIVE_TYPES: &[&str] = &[
     "string",

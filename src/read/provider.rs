@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::collector::ReadCollector;
+use super::column_expressions::MADE_BY_TABLE;
 use super::deletion_vector::hidden_rows;
 use super::features::check_readable;
 use super::files_scan::{FilesScan, ScanFile};
@@ -145,6 +146,14 @@ impl TableProvider for DisjointTableProvider {
 
     fn table_type(&self) -> TableType {
         TableType::Base
+    }
+
+    /// For a column that the table fills, a marker that the planning of changes takes out again.
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.handle
+            .shown_expressions()
+            .fills(column)
+            .then(|| &*MADE_BY_TABLE)
     }
 
     fn supports_filters_pushdown(

@@ -12,6 +12,7 @@ use deltalake::{DeltaTable, DeltaTableBuilder};
 use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 
+use super::column_expressions::ColumnExpressions;
 use super::column_mapping::plain_field;
 use super::log_store::commit_style;
 use super::path::canonical_path;
@@ -57,6 +58,7 @@ impl TableHandle {
             log_store,
             shown: RwLock::new(Shown {
                 schema: Arc::new(Schema::empty()),
+                expressions: Arc::default(),
                 changes: 0,
             }),
         })
@@ -169,7 +171,7 @@ impl TableHandle {
     /// As [`TableHandle::newest`].
     pub async fn refresh(&self) -> Result<Arc<TableSnapshot>> {
         let snapshot = self.newest().await?;
-        self.show(&snapshot.schema);
+        self.show(&snapshot);
         Ok(snapshot)
     }
 
@@ -179,6 +181,12 @@ impl TableHandle {
         Arc::clone(&shown.schema)
     }
 
+    /// Which columns that the catalog shows are filled by the table, and how.
+    pub fn shown_expressions(&self) -> Arc<ColumnExpressions> {
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&shown.expressions)
+    }
+
     /// How often the columns that the catalog shows have changed. While it is 0, every plan was made
     /// with the same columns.
     pub fn shown_changes(&self) -> u64 {
@@ -186,20 +194,23 @@ impl TableHandle {
         shown.changes
     }
 
-    /// Lets the catalog show `schema` to statements planned from now on.
-    pub fn show(&self, schema: &SchemaRef) {
+    /// Lets the catalog show the columns of `snapshot` to statements planned from now on.
+    pub fn show(&self, snapshot: &TableSnapshot) {
+        let schema = &snapshot.schema;
+        let expressions = Arc::new(ColumnExpressions::of(&snapshot.metadata));
         let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
         // Before the first version is loaded there are none.
         if !shown.schema.fields().is_empty() && shown.schema.fields() != schema.fields() {
             shown.changes += 1;
         }
         shown.schema = Arc::clone(schema);
+        shown.expressions = expressions;
     }
 
     /// The retryable error for a plan that was made with other columns than `snapshot` has; the
     /// catalog shows the new ones from now on.
     pub fn columns_changed(&self, snapshot: &TableSnapshot) -> Error {
-        self.show(&snapshot.schema);
+        self.show(snapshot);
         Error::unavailable(format!(
             "the columns of the table at {} changed before the statement ran (version {}); run \
              the statement again",
@@ -256,6 +267,7 @@ fn check_url(location: &str) -> Result<()> {
 #[derive(Debug)]
 struct Shown {
     schema: SchemaRef,
+    expressions: Arc<ColumnExpressions>,
     /// How often the columns became others.
     changes: u64,
 }
@@ -294,7 +306,12 @@ pub(crate) fn canonical_location(url: &Url) -> String {
         .to_owned()
 }
 
-fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
+/// The version that `table` has loaded, with its files.
+///
+/// # Errors
+///
+/// `Invalid` or `Unavailable` if none is loaded, `Corrupt` if it cannot be used.
+pub(crate) fn read_snapshot(table: &DeltaTable) -> Result<TableSnapshot> {
     let state = table.snapshot()?.snapshot();
     let logged: Vec<Add> = state
         .try_log_data()?

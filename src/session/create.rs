@@ -14,6 +14,8 @@ use super::types::{check_partition_columns, check_unmapped_names, has_timestamp_
 use crate::clock::now_millis;
 use crate::commit::log::{Put, put_entry};
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::rules::{CONSTRAINT_PREFIX, check_constraints};
+use crate::read::change_data::{CHANGE_DATA_FEATURE, ENABLE_CHANGE_DATA_FEED, check_feed_columns};
 use crate::read::clustering::{
     CLUSTERING_DOMAIN, CLUSTERING_FEATURE, DOMAIN_METADATA_FEATURE, configuration,
 };
@@ -66,7 +68,9 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
     }
     check_partition_columns(table.schema, table.partition_columns)?;
     clustering_of(table)?;
-    Ok(TableMetadata {
+    check_constraints(table.properties, &Arc::new(table.schema.clone()))
+        .map_err(|error| Error::invalid(format!("no table is created: {}", error.message())))?;
+    let metadata = TableMetadata {
         id: Uuid::new_v4().to_string(),
         name: None,
         description: None,
@@ -75,7 +79,9 @@ pub fn new_metadata(table: &NewTable<'_>) -> Result<TableMetadata> {
         partition_columns: table.partition_columns.to_vec(),
         configuration,
         created_time: Some(now_millis()),
-    })
+    };
+    check_feed_columns(&metadata)?;
+    Ok(metadata)
 }
 
 /// The least `protocol` that a new table needs, so that as many readers as possible take it.
@@ -87,9 +93,22 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
     let maps_columns = maps_columns(table)?;
     let ntz = has_timestamp_ntz(table.schema);
     let clustered = !table.clustering_columns.is_empty();
+    let constrained = table
+        .properties
+        .keys()
+        .any(|property| property.starts_with(CONSTRAINT_PREFIX));
+    let has_feed = table
+        .properties
+        .get(ENABLE_CHANGE_DATA_FEED)
+        .is_some_and(|value| value == "true");
     if !ntz && !clustered {
-        // Column mapping is what the higher of these legacy versions brought.
-        let (min_reader_version, min_writer_version) = if maps_columns { (2, 5) } else { (1, 2) };
+        // What the higher of these legacy versions brought: constraints, the feed, column mapping.
+        let (min_reader_version, min_writer_version) = match (maps_columns, has_feed, constrained) {
+            (true, _, _) => (2, 5),
+            (false, true, _) => (1, 4),
+            (false, false, true) => (1, 3),
+            (false, false, false) => (1, 2),
+        };
         return Ok(TableProtocol {
             min_reader_version,
             min_writer_version,
@@ -111,6 +130,12 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
     // Writer version 7 brings nothing along: a property binds writers only if its feature is listed.
     if table.properties.contains_key("delta.appendOnly") {
         writer_features.insert("appendOnly".to_owned());
+    }
+    if constrained {
+        writer_features.insert("checkConstraints".to_owned());
+    }
+    if has_feed {
+        writer_features.insert(CHANGE_DATA_FEATURE.to_owned());
     }
     Ok(TableProtocol {
         min_reader_version: if reader_features.is_empty() { 1 } else { 3 },

@@ -100,9 +100,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
         let handle = delta.handle();
         match open
             .as_ref()
-            .and_then(|open| open.schema_of(handle.location()))
+            .and_then(|open| open.base_of(handle.location()))
         {
-            Some(schema) => handle.show(&schema),
+            Some(base) => handle.show(&base),
             None => {
                 if let Err(error) = handle.refresh().await {
                     // A table that is gone can still be dropped; other statements meet the error

@@ -10,6 +10,8 @@
 //! `delta.clusteringColumns` takes one to four columns with commas between them; `s.b` is the field
 //! `b` of the struct `s`, and a name with a dot, a comma or a space stands in backticks.
 //!
+//! `delta.constraints.NAME` gives the table a `CHECK` constraint; its value is the condition.
+//!
 //! DataFusion hands options over in lower case and puts `format.` in front of those without a dot.
 //! Here the property's own spelling is found again, and its value is checked and written the way
 //! every Delta reader takes it.
@@ -19,6 +21,7 @@ use std::fmt;
 
 use super::clustering::CLUSTERING_OPTION;
 use crate::error::{Error, Result};
+use crate::plan::rules::CONSTRAINT_PREFIX;
 use crate::write::statistics_columns::parse_column_list;
 use crate::write::table_properties::parse_bytes;
 
@@ -74,7 +77,7 @@ pub fn table_options(options: &HashMap<String, String>) -> Result<TableOptions> 
             continue;
         }
         let (name, value) = property(key, value)?;
-        if result.properties.insert(name.to_owned(), value).is_some() {
+        if result.properties.insert(name.clone(), value).is_some() {
             return Err(Error::invalid(format!(
                 "the table property {name} is given twice"
             )));
@@ -142,7 +145,7 @@ const PROPERTIES: &[(&str, Takes)] = &[
     ("delta.dataSkippingStatsColumns", Takes::ColumnList),
     ("delta.dataSkippingStringPrefixLength", Takes::Positive),
     ("delta.deletedFileRetentionDuration", Takes::Interval),
-    ("delta.enableChangeDataFeed", without("changeDataFeed")),
+    ("delta.enableChangeDataFeed", Takes::Boolean),
     ("delta.enableDeletionVectors", without("deletionVectors")),
     ("delta.enableExpiredLogCleanup", Takes::Boolean),
     ("delta.enableIcebergCompatV1", without("icebergCompatV1")),
@@ -169,13 +172,15 @@ const PROPERTIES: &[(&str, Takes)] = &[
 ];
 
 /// The property that `key` names, in Delta's spelling, and `value` as it is written.
-fn property(key: &str, value: &str) -> Result<(&'static str, String)> {
+fn property(key: &str, value: &str) -> Result<(String, String)> {
     let lower = key.to_ascii_lowercase();
-    if lower.starts_with("delta.constraints.") {
-        return Err(Error::unsupported(format!(
-            "the table property {key} needs the table feature checkConstraints, which this version \
-             of delta-disjoint cannot write"
-        )));
+    if let Some(constraint) = lower.strip_prefix(CONSTRAINT_PREFIX) {
+        if constraint.trim().is_empty() {
+            return Err(Error::invalid(format!(
+                "the option {key} names no constraint; write {CONSTRAINT_PREFIX}name"
+            )));
+        }
+        return Ok((lower, value.trim().to_owned()));
     }
     let Some((name, takes)) = PROPERTIES
         .iter()
@@ -227,7 +232,7 @@ fn property(key: &str, value: &str) -> Result<(&'static str, String)> {
         },
     };
     match written {
-        Ok(value) => Ok((name, value)),
+        Ok(value) => Ok(((*name).to_owned(), value)),
         Err(takes) => Err(Error::invalid(format!(
             "the table property {name} cannot be `{value}`; it takes {takes}"
         ))),
@@ -331,6 +336,12 @@ mod tests {
                 "false",
             ),
             (
+                "delta.enablechangedatafeed",
+                "True",
+                "delta.enableChangeDataFeed",
+                "true",
+            ),
+            (
                 "delta.enabledeletionvectors",
                 "false",
                 "delta.enableDeletionVectors",
@@ -341,6 +352,12 @@ mod tests {
                 "Name",
                 "delta.columnMapping.mode",
                 "name",
+            ),
+            (
+                "delta.constraints.Positive",
+                " Id > 0",
+                "delta.constraints.positive",
+                "Id > 0",
             ),
         ] {
             let options = one(key, value).expect(key);
@@ -369,6 +386,7 @@ mod tests {
                 "SnapshotIsolation",
                 "Serializable or WriteSerializable",
             ),
+            ("delta.constraints.", "id > 0", "delta.constraints.name"),
         ] {
             let error = one(key, value).expect_err(key);
             assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -379,10 +397,8 @@ mod tests {
     #[test]
     fn properties_of_features_we_do_not_write_are_refused_by_name() {
         for (key, value, expected) in [
-            ("delta.enablechangedatafeed", "true", "changeDataFeed"),
             ("delta.enabledeletionvectors", "true", "deletionVectors"),
             ("delta.checkpointpolicy", "v2", "v2Checkpoint"),
-            ("delta.constraints.positive", "id > 0", "checkConstraints"),
         ] {
             let error = one(key, value).expect_err(key);
             assert_eq!(error.kind(), ErrorKind::Unsupported);

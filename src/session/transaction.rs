@@ -14,6 +14,7 @@ use crate::commit::session_transactions::{ContextState, StatementText};
 use crate::commit::{CommitOptions, OpenTransaction, SessionScope, TransactionMode};
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
+use crate::plan::change_feed::ChangeFeed;
 
 /// Runs `statement` if it begins or ends a transaction.
 pub(super) async fn run(
@@ -54,7 +55,7 @@ pub(super) async fn run(
             let options = options(ctx);
             scope(ctx, statement)?
                 .end(&statement.to_string(), &shared_state(ctx))?
-                .commit(options)
+                .commit(options, &ChangeFeed::new(ctx.task_ctx()))
                 .await?;
         }
         Statement::Rollback { chain, savepoint } => {

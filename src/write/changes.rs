@@ -71,6 +71,11 @@ impl RowPositions {
         self.files.is_empty()
     }
 
+    /// The changed rows of a file.
+    pub(super) fn of_file(&self, file: u32) -> Option<&RoaringTreemap> {
+        self.files.get(&file)
+    }
+
     /// The changed files in order of their index, with the changed rows.
     pub fn files(&self) -> impl Iterator<Item = (u32, &RoaringTreemap)> {
         self.files.iter().map(|(file, rows)| (*file, rows))

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use deltalake::kernel::Add;
 use object_store::ObjectStore;
 use object_store::path::Path;
@@ -31,13 +31,17 @@ use super::statistics_columns::StatisticsColumns;
 use super::table_properties::target_file_size;
 use super::validate::conform;
 use crate::error::{Error, Result};
+use crate::read::change_data::CHANGE_TYPE_COLUMN;
 use crate::read::column_mapping::{file_schema, mapped_schema, physical_name, relabel};
+use crate::read::row_origins::RowOrigins;
 use crate::read::snapshot::TableMetadata;
 use crate::storage::delete_files;
 
 mod open_file;
+mod sources;
 
 use open_file::OpenFile;
+pub(super) use sources::RowSources;
 
 /// Most files that are open at the same time: enough for the partitions of a usual statement,
 /// few enough that their upload buffers stay small beside [`WRITE_BUFFER_BYTES`].
@@ -70,6 +74,18 @@ pub struct FileWriters {
     /// Every path that was begun and not handed over, whether or not it was completed.
     begun: Vec<Path>,
     adds: Vec<Add>,
+    kind: FileKind,
+    /// Where the rows of the completed files come from, by path, if that is asked for.
+    origins: Option<Vec<(String, RowOrigins)>>,
+}
+
+/// What the files are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    /// Rows of the table.
+    Data,
+    /// Rows of its change data feed.
+    ChangeData,
 }
 
 impl FileWriters {
@@ -79,6 +95,37 @@ impl FileWriters {
     pub fn try_new(
         store: Arc<dyn ObjectStore>,
         table_schema: &SchemaRef,
+        metadata: &TableMetadata,
+    ) -> Result<Self> {
+        let mapped = mapped_schema(table_schema, metadata)?;
+        let table_schema = Arc::clone(table_schema);
+        Self::of_kind(FileKind::Data, store, table_schema, &mapped, metadata)
+    }
+
+    /// The same for files of the table's change data feed, whose rows have one column more, the last
+    /// one: the type of the change. It is no column of the table, hence not mapped.
+    ///
+    /// Source: Delta protocol, "Change Data Files".
+    pub(super) fn for_change_data(
+        store: Arc<dyn ObjectStore>,
+        table_schema: &SchemaRef,
+        metadata: &TableMetadata,
+    ) -> Result<Self> {
+        let mapped = mapped_schema(table_schema, metadata)?;
+        let change_type: FieldRef = Arc::new(Field::new(CHANGE_TYPE_COLUMN, DataType::Utf8, true));
+        let with_type = |schema: &Schema| -> SchemaRef {
+            let fields = schema.fields().iter().chain([&change_type]).cloned();
+            Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+        };
+        let (table_schema, mapped) = (with_type(table_schema), with_type(&mapped));
+        Self::of_kind(FileKind::ChangeData, store, table_schema, &mapped, metadata)
+    }
+
+    fn of_kind(
+        kind: FileKind,
+        store: Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        mapped: &Schema,
         metadata: &TableMetadata,
     ) -> Result<Self> {
         let partition_columns = metadata
@@ -102,7 +149,6 @@ impl FileWriters {
                 "a table whose columns are all partition columns",
             ));
         }
-        let mapped = mapped_schema(table_schema, metadata)?;
         let fields: Vec<_> = mapped
             .fields()
             .iter()
@@ -115,10 +161,14 @@ impl FileWriters {
             .iter()
             .map(|column| physical_name(mapped.field(*column)).to_owned())
             .collect();
+        let statistics = match kind {
+            FileKind::Data => StatisticsColumns::new(&columns, &metadata.configuration),
+            FileKind::ChangeData => StatisticsColumns::none(),
+        };
         Ok(Self {
             store,
-            table_schema: Arc::clone(table_schema),
-            statistics: StatisticsColumns::new(&columns, &metadata.configuration),
+            table_schema,
+            statistics,
             target_file_size: target_file_size(&metadata.configuration),
             file_schema: file_schema(&columns),
             columns,
@@ -129,6 +179,8 @@ impl FileWriters {
             clock: 0,
             begun: Vec::new(),
             adds: Vec::new(),
+            kind,
+            origins: None,
         })
     }
 
@@ -144,12 +196,37 @@ impl FileWriters {
         Ok(self)
     }
 
+    /// The same writers, which note where the rows of each file come from.
+    #[must_use]
+    pub(super) fn noting_origins(mut self) -> Self {
+        self.origins = Some(Vec::new());
+        self
+    }
+
     /// Writes `rows`, whose columns are the table's. Rows of different groups never share a file:
     /// `group` is the number of the file that rewritten rows come from, none for new rows.
     pub async fn write(&mut self, group: Option<u32>, rows: &RecordBatch) -> Result<()> {
-        let rows = conform(rows, &self.table_schema)?;
+        self.write_from(group, rows, None).await
+    }
+
+    /// The same for rows that come from `sources`, one for each row; none for new rows.
+    pub(super) async fn write_from(
+        &mut self,
+        group: Option<u32>,
+        rows: &RecordBatch,
+        sources: Option<&RowSources>,
+    ) -> Result<()> {
+        let mut rows = conform(rows, &self.table_schema)?;
+        let columns = rows.num_columns();
+        if let Some(sources) = sources {
+            rows = sources.beside(&rows)?;
+        }
         for part in split_by_partition(&rows, &self.partition_columns)? {
             self.check_partition_nulls(&part.values)?;
+            let sources = match sources {
+                Some(sources) => Some(sources.split_off(&part.rows, columns)?),
+                None => None,
+            };
             let rows = project(&part.rows, &self.file_columns, &self.file_schema)?;
             let key = FileKey {
                 group,
@@ -158,7 +235,11 @@ impl FileWriters {
             let mut offset = 0;
             while offset < rows.num_rows() {
                 let length = (rows.num_rows() - offset).min(ROWS_AT_ONCE);
-                self.write_slice(&key, &rows.slice(offset, length)).await?;
+                let sources = sources
+                    .as_ref()
+                    .map(|sources| sources.slice(offset, length));
+                self.write_slice(&key, &rows.slice(offset, length), sources.as_ref())
+                    .await?;
                 offset += length;
             }
         }
@@ -174,13 +255,27 @@ impl FileWriters {
 
     /// Completes all files and hands them over, in the order in which they were completed.
     pub async fn finish(mut self) -> Result<Vec<Add>> {
+        self.complete().await?;
+        Ok(self.hand_over().0)
+    }
+
+    /// Completes all files, which stay the writers' own.
+    pub(super) async fn complete(&mut self) -> Result<()> {
         let keys: Vec<FileKey> = self.open.keys().cloned().collect();
         for key in keys {
             self.close(&key).await?;
         }
+        Ok(())
+    }
+
+    /// Hands the completed files over, with the origins of their rows, if those were noted.
+    pub(super) fn hand_over(mut self) -> (Vec<Add>, Vec<(String, RowOrigins)>) {
         // From here on the files are the caller's, and dropping `self` leaves them alone.
         self.begun.clear();
-        Ok(std::mem::take(&mut self.adds))
+        (
+            std::mem::take(&mut self.adds),
+            self.origins.take().unwrap_or_default(),
+        )
     }
 
     /// Gives up: open files are abandoned and completed ones deleted, as well as that goes.
@@ -205,7 +300,12 @@ impl FileWriters {
         Ok(())
     }
 
-    async fn write_slice(&mut self, key: &FileKey, rows: &RecordBatch) -> Result<()> {
+    async fn write_slice(
+        &mut self,
+        key: &FileKey,
+        rows: &RecordBatch,
+        sources: Option<&RowSources>,
+    ) -> Result<()> {
         self.clock += 1;
         if !self.open.contains_key(key) {
             if self.open.len() >= MAX_OPEN_FILES {
@@ -225,6 +325,12 @@ impl FileWriters {
             return Err(Error::internal("the file just opened is not there"));
         };
         file.write(rows, self.clock).await?;
+        if self.origins.is_some() {
+            match sources {
+                Some(sources) => sources.note(file.origins()),
+                None => file.origins().push_new(rows.num_rows() as u64),
+            }
+        }
         if file.size() >= self.target_file_size {
             return self.close(key).await;
         }
@@ -266,6 +372,9 @@ impl FileWriters {
         let add = file
             .complete(keys.zip(key.partition.iter().cloned()).collect())
             .await?;
+        if let Some(origins) = &mut self.origins {
+            origins.push((add.path.clone(), std::mem::take(file.origins())));
+        }
         self.open.remove(key);
         self.adds.push(add);
         Ok(())
@@ -274,9 +383,17 @@ impl FileWriters {
     fn new_path(&self, values: &[Option<String>]) -> Result<Path> {
         let keys = self.partition_keys.iter().map(String::as_str);
         let directory = partition_directory(keys, values);
-        let name = format!("part-00000-{}-c000.snappy.parquet", uuid::Uuid::new_v4());
+        let id = uuid::Uuid::new_v4();
+        let path = match self.kind {
+            FileKind::Data => format!("{directory}/part-00000-{id}-c000.snappy.parquet"),
+            FileKind::ChangeData => {
+                let directory = format!("{CHANGE_DATA_FOLDER}/{directory}");
+                let directory = directory.trim_end_matches('/');
+                format!("{directory}/cdc-00000-{id}.c000.snappy.parquet")
+            }
+        };
         // Parsed, not built from parts: the percent signs in it are already part of the name.
-        Path::parse(format!("{directory}/{name}")).map_err(|error| {
+        Path::parse(path).map_err(|error| {
             Error::invalid(format!("no path for partition values: {error}")).with_source(error)
         })
     }
@@ -307,6 +424,11 @@ struct FileKey {
     group: Option<u32>,
     partition: Vec<Option<String>>,
 }
+
+/// Where the files of the change data feed lie.
+///
+/// Source: Delta protocol, "Change Data Files".
+const CHANGE_DATA_FOLDER: &str = "_change_data";
 
 /// How many rows are encoded between two looks at the size of the file.
 const ROWS_AT_ONCE: usize = 8192;

@@ -9,6 +9,10 @@ use crate::error::{Error, Result};
 /// Column with what happens to a row, `Int8`: one of [`RowAction`]; NULL where no clause applies.
 pub const ACTION_COLUMN: &str = "__delta_disjoint_action";
 
+/// Column with the number of the clause that applies to a row, `Int32`; it comes where clauses leave
+/// different columns to the table.
+pub const CLAUSE_COLUMN: &str = "__delta_disjoint_clause";
+
 /// What happens to one row of the join of a MERGE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowAction {

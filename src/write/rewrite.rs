@@ -1,7 +1,7 @@
 //! The operator that carries a change out: new files for the rows that come and stay, and the
 //! actions that put them in place of the old ones.
 //!
-//! In: changed rows, as the [`Change`] says. Out: one batch of actions. Guaranteed: only files
+//! In: changed rows, as the [`Change`] says. Out: batches of actions. Guaranteed: only files
 //! with a changed row are rewritten; nothing of the table refers to the new files until the
 //! actions are committed; if anything fails, the new files are deleted on a best-effort basis.
 
@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result as DFResult, internal_err};
+use datafusion::common::{DataFusionError, Result as DFResult, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, OrderingRequirements};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -19,7 +19,9 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, Partitioning, PhysicalExpr, PlanProperties,
 };
+use futures::TryStreamExt;
 
+use super::change_data::FeedRecord;
 use super::rewriter::Rewriter;
 use crate::action_batch::StatementResult;
 use crate::error::Error;
@@ -42,6 +44,8 @@ pub enum Change {
     /// Values, file, position and [action](super::merge::RowAction) of each row; rows without an
     /// action are left alone.
     Merge {
+        /// Whether rows of the table may change or go.
+        changes_rows: bool,
         /// Whether a row that goes may come several times.
         repeats: bool,
     },
@@ -56,6 +60,8 @@ pub struct RewriteTarget {
     pub snapshot: Arc<TableSnapshot>,
     /// The table's columns, by index, that a row is called by in messages.
     pub key_columns: Arc<[usize]>,
+    /// What is left behind for the table's change data feed.
+    pub feed: FeedRecord,
 }
 
 /// Writes data files and yields the actions of the change.
@@ -173,8 +179,10 @@ impl ExecutionPlan for RewriteExec {
         let change = self.change;
         let stream = futures::stream::once(async move {
             let result = rewriter.run(change, input).await?;
-            Ok(result.to_batch()?)
-        });
+            let batches = result.to_batches()?;
+            Ok::<_, DataFusionError>(futures::stream::iter(batches.into_iter().map(Ok)))
+        })
+        .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             StatementResult::schema(),
             stream,

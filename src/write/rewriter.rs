@@ -1,96 +1,51 @@
 //! The work of one rewrite: new rows, the rows that stay, and the actions.
 
+mod output;
+mod report;
+mod rows;
+mod touched;
+
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::UInt32Type;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result as DFResult;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder};
-use deltalake::kernel::{Action, Add, Remove};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use deltalake::kernel::Add;
 use futures::{StreamExt, TryStreamExt};
-use parquet::arrow::arrow_reader::RowSelection;
 use roaring::RoaringTreemap;
 
+use self::output::Output;
+use self::report::{Metrics, Outcome, result};
+use self::rows::table_columns;
+use self::touched::remove;
 use super::changes::RowPositions;
-use super::file_writer::FileWriters;
 use super::merge::{RowAction, rows_for};
 use super::rewrite::{Change, RewriteTarget};
+use super::table_rows::{Chosen, Columns, TableRows};
 use crate::action_batch::StatementResult;
 use crate::cancellation::Cancellation;
-use crate::clock::now_millis;
 use crate::error::{Error, Result};
-use crate::read::clustering::clustering_columns;
-use crate::read::deletion_vector::{hidden_row_count, hidden_rows, rows_that_stay};
-use crate::read::files_scan::{FilesScan, ScanFile};
+use crate::read::deletion_vector::hidden_row_count;
 use crate::read::footer::rows_in;
-use crate::read::positions::FILE_COLUMN;
 
 /// How many Parquet footers are read at once.
 const FOOTER_CONCURRENCY: usize = 16;
 
 pub(super) struct Rewriter {
     target: RewriteTarget,
-    context: Arc<TaskContext>,
+    table: TableRows,
     metrics: Metrics,
     cancellation: Cancellation,
 }
 
-struct Metrics {
-    rows_written: Count,
-    rows_matched: Count,
-    rows_copied: Count,
-    files_rewritten: Count,
-    files_removed: Count,
-    files_added: Count,
-    /// Those that are complete, while the statement runs.
-    files_written: Gauge,
-    /// Their bytes and those of the files that are being written.
-    bytes_written: Gauge,
-    rows_inserted: Count,
-    rows_updated: Count,
-    rows_deleted: Count,
-}
-
-impl Metrics {
-    fn new(set: &ExecutionPlanMetricsSet) -> Self {
-        let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
-        let gauge = |name: &'static str| MetricBuilder::new(set).gauge(name, 0);
-        Self {
-            rows_written: counter("rows_written"),
-            rows_matched: counter("rows_matched"),
-            rows_copied: counter("rows_copied"),
-            files_rewritten: counter("files_rewritten"),
-            files_removed: counter("files_removed"),
-            files_added: counter("files_added"),
-            files_written: gauge("files_written"),
-            bytes_written: gauge("bytes_written"),
-            rows_inserted: counter("rows_inserted"),
-            rows_updated: counter("rows_updated"),
-            rows_deleted: counter("rows_deleted"),
-        }
-    }
-
-    /// What is written so far.
-    fn note(&self, (files, bytes): (usize, u64)) {
-        self.files_written.set(files);
-        self.bytes_written
-            .set(usize::try_from(bytes).unwrap_or(usize::MAX));
-    }
-}
-
-/// What became of the old files.
-#[derive(Default)]
-struct Outcome {
-    removed: Vec<Remove>,
-    /// New rows and rows with new values.
-    rows_written: u64,
-    /// Those of `rows_written` that were there before.
-    rows_updated: u64,
-    rows_gone: u64,
-    rows_copied: u64,
+/// The rows of the table that a statement changes.
+#[derive(Debug, Default)]
+struct ChangedRows {
+    all: RowPositions,
+    /// Those of them that get new values; noted only where change files are written.
+    updated: RowPositions,
 }
 
 impl Rewriter {
@@ -100,10 +55,10 @@ impl Rewriter {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         Self {
+            table: TableRows::new(&target.handle, &target.snapshot, &context),
             target,
-            cancellation: Cancellation::of(context.session_config()),
-            context,
             metrics: Metrics::new(metrics),
+            cancellation: Cancellation::of(context.session_config()),
         }
     }
 
@@ -112,15 +67,10 @@ impl Rewriter {
         change: Change,
         input: SendableRecordBatchStream,
     ) -> DFResult<StatementResult> {
-        let snapshot = &self.target.snapshot;
-        let mut writers = FileWriters::try_new(
-            self.target.handle.object_store(),
-            &snapshot.schema,
-            &snapshot.metadata,
-        )?
-        .with_clustering(&clustering_columns(&self.target.handle, snapshot).await?)?;
+        let progress = self.metrics.progress.clone();
+        let mut output = Output::new(&self.target, change, progress).await?;
         let input = self.cancellation.stop(input);
-        match self.change(&mut writers, change, input).await {
+        match self.change(&mut output, change, input).await {
             Ok(outcome) => {
                 for (metric, rows) in [
                     (&self.metrics.rows_written, outcome.rows_written),
@@ -129,15 +79,13 @@ impl Rewriter {
                 ] {
                     metric.add(usize::try_from(rows).unwrap_or(usize::MAX));
                 }
-                let added = writers.finish().await?;
-                self.metrics.files_added.add(added.len());
-                let bytes: u64 = added.iter().map(|add| add.size.unsigned_abs()).sum();
-                self.metrics.note((added.len(), bytes));
+                let written = output.finish().await?;
+                self.metrics.files_added.add(written.added.len());
                 self.metrics.files_removed.add(outcome.removed.len());
-                Ok(result(change, added, outcome)?)
+                Ok(result(change, written, outcome)?)
             }
             Err(error) => {
-                writers.abort().await;
+                output.abort().await;
                 Err(error)
             }
         }
@@ -145,39 +93,37 @@ impl Rewriter {
 
     async fn change(
         &self,
-        writers: &mut FileWriters,
+        output: &mut Output,
         change: Change,
         input: SendableRecordBatchStream,
     ) -> DFResult<Outcome> {
         let mut outcome = Outcome::default();
         match change {
-            Change::Append => outcome.rows_written = self.new_rows(writers, input).await?,
+            Change::Append => outcome.rows_written = self.new_rows(output, input).await?,
             Change::Replace => {
-                outcome.rows_written = self.new_rows(writers, input).await?;
+                outcome.rows_written = self.new_rows(output, input).await?;
                 self.remove_all(&mut outcome);
             }
             Change::Truncate => {
                 outcome.rows_gone = self.rows_of_all().await?;
                 self.remove_all(&mut outcome);
             }
-            Change::Update | Change::Delete => {
-                let positions = self.changed_rows(writers, change, input).await?;
-                self.rewrite_files(writers, &positions, &mut outcome)
-                    .await?;
-                match change {
-                    Change::Update => {
-                        outcome.rows_written = positions.len();
-                        outcome.rows_updated = positions.len();
-                    }
-                    _ => outcome.rows_gone = positions.len(),
-                }
+            Change::Update => {
+                let changed = self.updated_rows(output, input).await?;
+                outcome.rows_written = changed.all.len();
+                outcome.rows_updated = changed.all.len();
+                self.rewrite_files(output, &changed, &mut outcome).await?;
             }
-            Change::Merge { repeats } => {
-                let positions = self
-                    .merged_rows(writers, repeats, input, &mut outcome)
+            Change::Delete => {
+                let changed = self.deleted_rows(input).await?;
+                outcome.rows_gone = changed.all.len();
+                self.rewrite_files(output, &changed, &mut outcome).await?;
+            }
+            Change::Merge { repeats, .. } => {
+                let changed = self
+                    .merged_rows(output, repeats, input, &mut outcome)
                     .await?;
-                self.rewrite_files(writers, &positions, &mut outcome)
-                    .await?;
+                self.rewrite_files(output, &changed, &mut outcome).await?;
             }
         }
         Ok(outcome)
@@ -185,82 +131,79 @@ impl Rewriter {
 
     async fn new_rows(
         &self,
-        writers: &mut FileWriters,
+        output: &mut Output,
         mut input: SendableRecordBatchStream,
     ) -> DFResult<u64> {
         let mut rows = 0;
         while let Some(batch) = input.try_next().await? {
             rows += batch.num_rows() as u64;
             self.metrics.rows_inserted.add(batch.num_rows());
-            self.write(writers, None, &batch).await?;
+            output.insert(&batch).await?;
         }
         Ok(rows)
     }
 
-    async fn write(
+    async fn updated_rows(
         &self,
-        writers: &mut FileWriters,
-        group: Option<u32>,
-        rows: &RecordBatch,
-    ) -> Result<()> {
-        writers.write(group, rows).await?;
-        self.metrics.note(writers.progress());
-        Ok(())
+        output: &mut Output,
+        mut input: SendableRecordBatchStream,
+    ) -> DFResult<ChangedRows> {
+        let mut changed = ChangedRows::default();
+        while let Some(batch) = input.try_next().await? {
+            changed.all.add(&batch)?;
+            if output.changes().is_some() {
+                changed.updated.add(&batch)?;
+            }
+            self.metrics.rows_matched.add(batch.num_rows());
+            output.update(&batch).await?;
+        }
+        Ok(changed)
     }
 
-    async fn changed_rows(
-        &self,
-        writers: &mut FileWriters,
-        change: Change,
-        mut input: SendableRecordBatchStream,
-    ) -> DFResult<RowPositions> {
-        let mut positions = RowPositions::default();
+    async fn deleted_rows(&self, mut input: SendableRecordBatchStream) -> DFResult<ChangedRows> {
+        let mut changed = ChangedRows::default();
         while let Some(batch) = input.try_next().await? {
-            positions.add(&batch)?;
+            changed.all.add(&batch)?;
             self.metrics.rows_matched.add(batch.num_rows());
-            if change == Change::Update {
-                for (file, rows) in by_file(&batch)? {
-                    self.write(writers, Some(file), &rows).await?;
-                }
-            }
         }
-        Ok(positions)
+        Ok(changed)
     }
 
     async fn merged_rows(
         &self,
-        writers: &mut FileWriters,
+        output: &mut Output,
         repeats: bool,
         mut input: SendableRecordBatchStream,
         outcome: &mut Outcome,
-    ) -> DFResult<RowPositions> {
-        let mut positions = RowPositions::default();
+    ) -> DFResult<ChangedRows> {
+        let mut changed = ChangedRows::default();
         while let Some(batch) = input.try_next().await? {
             self.metrics.rows_matched.add(batch.num_rows());
             if let Some(rows) = rows_for(&batch, RowAction::Delete)?
-                && let Some(row) = positions.add_counting_once(&rows)?
+                && let Some(row) = changed.all.add_counting_once(&rows)?
                 && !repeats
             {
                 return Err(self.changed_twice(row).await);
             }
             if let Some(rows) = rows_for(&batch, RowAction::Update)? {
-                if let Some(row) = positions.add_counting_once(&rows)? {
+                if let Some(row) = changed.all.add_counting_once(&rows)? {
                     return Err(self.changed_twice(row).await);
                 }
-                outcome.rows_updated += rows.num_rows() as u64;
-                for (file, rows) in by_file(&rows)? {
-                    self.write(writers, Some(file), &rows).await?;
+                if output.changes().is_some() {
+                    changed.updated.add(&rows)?;
                 }
+                outcome.rows_updated += rows.num_rows() as u64;
+                output.update(&rows).await?;
             }
             if let Some(rows) = rows_for(&batch, RowAction::Insert)? {
                 outcome.rows_written += rows.num_rows() as u64;
                 self.metrics.rows_inserted.add(rows.num_rows());
-                self.write(writers, None, &table_columns(&rows)?).await?;
+                output.insert(&table_columns(&rows)?).await?;
             }
         }
         outcome.rows_written += outcome.rows_updated;
-        outcome.rows_gone = positions.len() - outcome.rows_updated;
-        Ok(positions)
+        outcome.rows_gone = changed.all.len() - outcome.rows_updated;
+        Ok(changed)
     }
 
     async fn changed_twice(&self, (file, row): (u32, u64)) -> DataFusionError {
@@ -280,18 +223,18 @@ impl Rewriter {
 
     /// The values that a row of the table is known by.
     async fn describe(&self, file: u32, row: u64) -> DFResult<String> {
-        let add = self.file(file)?;
-        let total = rows_in(&self.target.handle, &add).await?;
-        let mut others = RoaringTreemap::from_iter(0..total);
-        others.remove(row);
+        let total = rows_in(&self.target.handle, self.table.file(file)?).await?;
         let columns = match self.target.key_columns.as_ref() {
             [] => (0..self.target.snapshot.schema.fields().len()).collect(),
             keys => keys.to_vec(),
         };
-        let mut rows = self.read_file(file, rows_that_stay(&others, total), Some(&columns))?;
+        let only = RoaringTreemap::from_iter([row]);
+        let mut rows =
+            self.table
+                .read(file, total, Chosen::Only(&only), Columns::Some(&columns))?;
         let options = FormatOptions::default().with_null("NULL");
         let mut described = Vec::new();
-        while let Some(batch) = rows.try_next().await? {
+        while let Some(batch) = rows.next().await? {
             for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
                 let values = ArrayFormatter::try_new(column.as_ref(), &options)?;
                 if batch.num_rows() > 0 {
@@ -300,98 +243,6 @@ impl Rewriter {
             }
         }
         Ok(format!("the row where {}", described.join(", ")))
-    }
-
-    /// Removes every touched file; what stays of its rows goes into a new one.
-    async fn rewrite_files(
-        &self,
-        writers: &mut FileWriters,
-        positions: &RowPositions,
-        outcome: &mut Outcome,
-    ) -> DFResult<()> {
-        let indices = positions.files().map(|(file, _)| file as usize);
-        let hidden = hidden_rows(&self.target.handle, &self.target.snapshot, indices).await?;
-        for (file, changed) in positions.files() {
-            let add = self.file(file)?;
-            let mut gone = changed.clone();
-            let total = match hidden.get(&(file as usize)) {
-                Some(hidden) => {
-                    if !gone.is_disjoint(&hidden.rows) {
-                        let message = format!("a hidden row of {} would be changed", add.path);
-                        return Err(Error::internal(message).into());
-                    }
-                    gone |= &hidden.rows;
-                    hidden.total
-                }
-                // The footer, not the statistics: a wrong number of rows would lose some.
-                None => rows_in(&self.target.handle, &add).await?,
-            };
-            if gone.max().is_some_and(|last| last >= total) {
-                return Err(Error::internal(format!(
-                    "a position beyond the {total} rows of {}",
-                    add.path
-                ))
-                .into());
-            }
-            let stay = total - gone.len();
-            if stay > 0 {
-                let copied = self.copy(writers, file, &gone, total).await?;
-                if copied != stay {
-                    return Err(Error::corrupt(format!(
-                        "{stay} rows of {} should stay, but {copied} were read",
-                        add.path
-                    ))
-                    .into());
-                }
-                outcome.rows_copied += copied;
-                self.metrics.files_rewritten.add(1);
-            }
-            outcome.removed.push(remove(&add));
-        }
-        Ok(())
-    }
-
-    async fn copy(
-        &self,
-        writers: &mut FileWriters,
-        file: u32,
-        gone: &RoaringTreemap,
-        total: u64,
-    ) -> DFResult<u64> {
-        let mut rows = self.read_file(file, rows_that_stay(gone, total), None)?;
-        let mut copied = 0;
-        while let Some(batch) = rows.try_next().await? {
-            copied += batch.num_rows() as u64;
-            self.metrics.rows_copied.add(batch.num_rows());
-            self.write(writers, Some(file), &batch).await?;
-        }
-        Ok(copied)
-    }
-
-    fn read_file(
-        &self,
-        file: u32,
-        selection: RowSelection,
-        columns: Option<&Vec<usize>>,
-    ) -> DFResult<SendableRecordBatchStream> {
-        let scan = FilesScan {
-            handle: &self.target.handle,
-            snapshot: &self.target.snapshot,
-            files: vec![ScanFile {
-                index: file as usize,
-                selection: Some(selection),
-            }],
-            positions: false,
-        };
-        let source = scan.source(
-            self.context.session_config().options(),
-            &self.context.runtime_env(),
-            1,
-            columns,
-            None,
-        )?;
-        let rows = source.execute(0, Arc::clone(&self.context))?;
-        Ok(self.cancellation.stop(rows))
     }
 
     fn remove_all(&self, outcome: &mut Outcome) {
@@ -427,113 +278,4 @@ impl Rewriter {
             ))
         })
     }
-
-    fn file(&self, index: u32) -> Result<Arc<Add>> {
-        self.target
-            .snapshot
-            .files
-            .get(index as usize)
-            .cloned()
-            .ok_or_else(|| Error::internal(format!("no file number {index}")))
-    }
-}
-
-/// Runs of rows of one file, without the position columns.
-fn by_file(batch: &RecordBatch) -> Result<Vec<(u32, RecordBatch)>> {
-    let missing = || Error::internal("the changed rows come without their files");
-    let files = batch
-        .column_by_name(FILE_COLUMN)
-        .and_then(|column| column.as_primitive_opt::<UInt32Type>())
-        .ok_or_else(missing)?;
-    let rows = table_columns(batch)?;
-    let mut runs = Vec::new();
-    let mut start = 0;
-    for chunk in files.values().chunk_by(|a, b| a == b) {
-        if let Some(file) = chunk.first() {
-            runs.push((*file, rows.slice(start, chunk.len())));
-        }
-        start += chunk.len();
-    }
-    Ok(runs)
-}
-
-/// The columns before the positions: those of the table.
-fn table_columns(batch: &RecordBatch) -> Result<RecordBatch> {
-    let positions = batch
-        .schema()
-        .index_of(FILE_COLUMN)
-        .map_err(|_| Error::internal("the changed rows come without their files"))?;
-    let columns: Vec<usize> = (0..positions).collect();
-    batch
-        .project(&columns)
-        .map_err(|e| Error::internal("new values").with_source(e))
-}
-
-fn remove(add: &Add) -> Remove {
-    Remove {
-        path: add.path.clone(),
-        data_change: true,
-        deletion_timestamp: Some(now_millis()),
-        extended_file_metadata: Some(true),
-        partition_values: Some(add.partition_values.clone()),
-        size: Some(add.size),
-        tags: add.tags.clone(),
-        deletion_vector: add.deletion_vector.clone(),
-        base_row_id: add.base_row_id,
-        default_row_commit_version: add.default_row_commit_version,
-    }
-}
-
-fn result(change: Change, added: Vec<Add>, outcome: Outcome) -> Result<StatementResult> {
-    let mut metrics = vec![
-        ("numAddedFiles".to_owned(), added.len() as u64),
-        ("numRemovedFiles".to_owned(), outcome.removed.len() as u64),
-    ];
-    let count = match change {
-        Change::Append | Change::Replace => {
-            metrics.push(("numOutputRows".to_owned(), outcome.rows_written));
-            outcome.rows_written
-        }
-        Change::Update => {
-            metrics.push(("numUpdatedRows".to_owned(), outcome.rows_written));
-            metrics.push(("numCopiedRows".to_owned(), outcome.rows_copied));
-            outcome.rows_written
-        }
-        Change::Delete | Change::Truncate => {
-            metrics.push(("numDeletedRows".to_owned(), outcome.rows_gone));
-            metrics.push(("numCopiedRows".to_owned(), outcome.rows_copied));
-            outcome.rows_gone
-        }
-        Change::Merge { .. } => {
-            let inserted = outcome.rows_written - outcome.rows_updated;
-            metrics.extend(
-                [
-                    ("numTargetRowsInserted", inserted),
-                    ("numTargetRowsUpdated", outcome.rows_updated),
-                    ("numTargetRowsDeleted", outcome.rows_gone),
-                    ("numTargetRowsCopied", outcome.rows_copied),
-                    ("numTargetFilesAdded", added.len() as u64),
-                    ("numTargetFilesRemoved", outcome.removed.len() as u64),
-                    ("numOutputRows", outcome.rows_written + outcome.rows_copied),
-                ]
-                .map(|(name, value)| (name.to_owned(), value)),
-            );
-            outcome.rows_written + outcome.rows_gone
-        }
-    };
-    let actions = outcome
-        .removed
-        .into_iter()
-        .map(Action::Remove)
-        .chain(added.into_iter().map(Action::Add))
-        .map(|action| {
-            serde_json::to_string(&action)
-                .map_err(|e| Error::internal("an action as JSON").with_source(e))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(StatementResult {
-        actions,
-        metrics,
-        count,
-    })
 }

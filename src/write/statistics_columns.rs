@@ -47,6 +47,14 @@ impl StatisticsColumns {
         }
     }
 
+    /// The choice for files that nobody skips.
+    pub(super) fn none() -> Self {
+        Self {
+            leaves: HashSet::new(),
+            string_prefix_length: string_prefix_length(&BTreeMap::new()),
+        }
+    }
+
     /// The choice with the clustering columns of the table, paths of names in `file_schema`, added.
     ///
     /// # Errors

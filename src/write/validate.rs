@@ -126,7 +126,7 @@ fn check_nulls(
         };
         if missing {
             return Err(Error::invalid(format!(
-                "NULL in the column {path}, which takes none (NOT NULL)"
+                "NOT NULL of the column {path} is violated by a row with {path} = NULL"
             )));
         }
     }

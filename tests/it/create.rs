@@ -315,9 +315,9 @@ async fn options_are_told_apart_and_checked() {
             "'delta.isolationLevel' 'SnapshotIsolation'",
             "Serializable or WriteSerializable",
         ),
-        ("'delta.enableChangeDataFeed' 'true'", "changeDataFeed"),
+        ("'delta.enableDeletionVectors' 'true'", "deletionVectors"),
         ("'delta.columnMapping.mode' 'on'", "none or name or id"),
-        ("'delta.constraints.c' 'id > 0'", "checkConstraints"),
+        ("'delta.constraints.c' 'id >'", "CHECK constraint c"),
         ("'delta.appendOnly' 'maybe'", "true or false"),
     ] {
         let (_, message) = place

@@ -203,55 +203,6 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
         (
             table()
                 .await
-                .features(&[], &["generatedColumns"])
-                .field_metadata("delta.generationExpression", json!("id + 1")),
-            "generatedColumns",
-        ),
-        (
-            table()
-                .await
-                .legacy(1, 4)
-                .field_metadata("delta.generationExpression", json!("id + 1")),
-            "generatedColumns",
-        ),
-        (
-            table()
-                .await
-                .features(&[], &["checkConstraints"])
-                .property("delta.constraints.positive", "id > 0"),
-            "checkConstraints",
-        ),
-        (
-            table()
-                .await
-                .legacy(1, 3)
-                .property("delta.constraints.positive", "id > 0"),
-            "checkConstraints",
-        ),
-        (
-            table().await.legacy(1, 2).field_metadata(
-                "delta.invariants",
-                json!("{\"expression\":{\"expression\":\"x > 0\"}}"),
-            ),
-            "invariants",
-        ),
-        (
-            table()
-                .await
-                .features(&[], &["changeDataFeed"])
-                .property("delta.enableChangeDataFeed", "true"),
-            "changeDataFeed",
-        ),
-        (
-            table()
-                .await
-                .legacy(1, 4)
-                .property("delta.enableChangeDataFeed", "true"),
-            "changeDataFeed",
-        ),
-        (
-            table()
-                .await
                 .features(&[], &["inCommitTimestamp"])
                 .property("delta.enableInCommitTimestamps", "true"),
             "inCommitTimestamp",
@@ -262,13 +213,6 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
                 .features(&[], &["icebergCompatV1"])
                 .property("delta.enableIcebergCompatV1", "true"),
             "icebergCompatV1",
-        ),
-        (
-            table()
-                .await
-                .features(&[], &["allowColumnDefaults"])
-                .field_metadata("CURRENT_DEFAULT", json!("7")),
-            "allowColumnDefaults",
         ),
         (
             table()
@@ -316,6 +260,72 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
         assert_eq!(files_in(&table), before, "{feature}");
         assert_eq!(table.version().await, 0);
     }
+}
+
+#[tokio::test]
+async fn tables_with_rules_take_rows_that_keep_them_in_every_protocol() {
+    let table = HandMade::new;
+    let invariant = json!("{\"expression\":{\"expression\":\"x > 0\"}}");
+    for (hand_made, rule) in [
+        (
+            table()
+                .await
+                .features(&[], &["generatedColumns"])
+                .field_metadata("delta.generationExpression", json!("id")),
+            "generated column x",
+        ),
+        (
+            table()
+                .await
+                .legacy(1, 4)
+                .field_metadata("delta.generationExpression", json!("id")),
+            "generated column x",
+        ),
+        (
+            table()
+                .await
+                .features(&[], &["checkConstraints"])
+                .property("delta.constraints.positive", "x > 0"),
+            "CHECK constraint positive",
+        ),
+        (
+            table()
+                .await
+                .legacy(1, 3)
+                .property("delta.constraints.positive", "x > 0"),
+            "CHECK constraint positive",
+        ),
+        (
+            table()
+                .await
+                .legacy(1, 2)
+                .field_metadata("delta.invariants", invariant.clone()),
+            "invariant of the column x",
+        ),
+        // What the protocol does not list is held to all the same.
+        (
+            table()
+                .await
+                .features(&[], &["appendOnly"])
+                .field_metadata("delta.invariants", invariant),
+            "invariant of the column x",
+        ),
+    ] {
+        let table = hand_made.open().await.expect(rule);
+        let error = table.refused("INSERT INTO t VALUES (7, 0)").await;
+        assert!(error.to_string().contains(rule), "{error}");
+        assert_eq!(table.count("INSERT INTO t VALUES (7, 7)").await, 1);
+        assert_eq!(table.version().await, 1, "{rule}");
+    }
+    let table = table()
+        .await
+        .features(&[], &["allowColumnDefaults"])
+        .field_metadata("CURRENT_DEFAULT", json!("7"))
+        .open()
+        .await
+        .expect("opens");
+    table.run("INSERT INTO t (id) VALUES (9)").await;
+    assert_eq!(table.rows("SELECT x FROM t WHERE id = 9").await, ["7"]);
 }
 
 #[tokio::test]

@@ -15,14 +15,14 @@
 //! With `--nocapture` it prints how many statements committed, and how many of the same histories
 //! do where only partition values tell files apart.
 
-mod condition;
-mod judge;
-mod merge;
-mod random;
+pub mod condition;
+pub mod judge;
+pub mod merge;
+pub mod random;
 mod report;
 mod run;
-mod statements;
-mod tables;
+pub mod statements;
+pub mod tables;
 mod transactions;
 
 use std::str::FromStr;

@@ -14,10 +14,11 @@ const BASE: [&str; 6] = [
 ];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
+    ("hook", &["read", "commit"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
     ("history", &["read", "commit"]),

@@ -9,6 +9,7 @@
 
 mod anomalies;
 mod bank;
+mod change_feed;
 mod checkpoint_statistics;
 mod checkpoints;
 mod clustered;
@@ -27,6 +28,7 @@ mod features;
 mod field_reports;
 mod golden;
 mod history_law;
+mod hook;
 mod hostile_logs;
 mod insert;
 mod large_table;

@@ -80,6 +80,12 @@ impl Table {
         Ok(Self { ctx, dir })
     }
 
+    /// The table that lies in `dir`, for tests that leave it to deltalake: `ctx` does not know it,
+    /// which saves the time to make a session.
+    pub fn bare(ctx: SessionContext, dir: TempDir) -> Self {
+        Self { ctx, dir }
+    }
+
     /// The table's folder, for a test that writes the log by hand.
     pub fn into_folder(self) -> TempDir {
         self.dir
@@ -442,7 +448,7 @@ pub async fn append_row_groups(table: &Table, groups: i64, rows: i64) {
     std::fs::write(table.log_path(version), add.to_string()).expect("log entry");
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("folder");
     for entry in std::fs::read_dir(from).expect("folder") {
         let entry = entry.expect("entry");

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use deltalake::kernel::AddCDCFile;
 use object_store::path::Path;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::feed::{ChangeDataWriter, NetChange};
 use super::table::OpenTable;
 use super::{OpenTransaction, State, StatementReads};
 use crate::commit::checkpoint::checkpoint_if_due;
@@ -25,14 +27,19 @@ const OPERATION: &str = "TRANSACTION";
 
 impl OpenTransaction {
     /// Commits what the statements did as one version, which is returned; `None` if that is
-    /// nothing, which never conflicts. Either way the transaction is over.
+    /// nothing, which never conflicts. Either way the transaction is over. `feed` is asked for the
+    /// change files, where the table needs some.
     ///
     /// # Errors
     ///
     /// `Conflict`, with the verdict as source and the statements whose reads were hit by name; else
     /// as [`OptimisticTransaction::commit`]. The files are deleted then, as well as that goes,
     /// unless it is not known whether the commit was written.
-    pub async fn commit(&self, options: CommitOptions) -> Result<Option<u64>> {
+    pub async fn commit(
+        &self,
+        options: CommitOptions,
+        feed: &dyn ChangeDataWriter,
+    ) -> Result<Option<u64>> {
         let mut state = self.close();
         let changed = state
             .changed
@@ -45,7 +52,7 @@ impl OpenTransaction {
                     serializable: options.serializable || self.mode.serializable,
                     ..options
                 };
-                commit_table(table, &state, options).await.map(Some)
+                commit_table(table, &state, options, feed).await.map(Some)
             }
             Some(table) => {
                 delete_files(table.handle.object_store().as_ref(), table.written()).await;
@@ -78,7 +85,12 @@ pub(super) fn discard_later(tables: BTreeMap<String, OpenTable>) {
     }
 }
 
-async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -> Result<u64> {
+async fn commit_table(
+    table: OpenTable,
+    state: &State,
+    options: CommitOptions,
+    feed: &dyn ChangeDataWriter,
+) -> Result<u64> {
     let location = table.handle.location();
     let base = &table.pinned.base;
     let statements: Vec<Statement> = state
@@ -97,7 +109,7 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
     if past_scans {
         reads.push(Read::whole_table(base));
     }
-    let transaction = OptimisticTransaction {
+    let mut transaction = OptimisticTransaction {
         snapshot: Arc::clone(base),
         reads: ReadSet::new(reads),
         actions: table.actions(),
@@ -114,8 +126,21 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
         Ok(()) => check_same_table(&table).await,
         Err(error) => Err(error),
     };
-    let committed = match checked {
-        Ok(()) => put(transaction, &table, &statements).await,
+    let changes = match checked {
+        Ok(()) => change_files(&table, feed).await,
+        Err(error) => Err(error),
+    };
+    let mut change_paths = Vec::new();
+    let committed = match changes {
+        Ok(changes) => {
+            if let Some(changes) = changes {
+                change_paths = table.paths_of(changes.iter().map(|file| file.path.as_str()));
+                let metrics = &mut transaction.operation.metrics;
+                metrics.insert("numAddedChangeFiles".to_owned(), changes.len() as u64);
+                transaction.actions.cdc = changes;
+            }
+            put(transaction, &table, &statements).await
+        }
         Err(error) => Err(error),
     };
     let store = table.handle.object_store();
@@ -129,12 +154,35 @@ async fn commit_table(table: OpenTable, state: &State, options: CommitOptions) -
             // A lost answer may have been a success, which refers to the live ones.
             let vain = match OutcomeUnknown::find(&error) {
                 Some(_) => table.superseded(),
-                None => table.written(),
+                None => {
+                    change_paths.extend(table.written());
+                    change_paths
+                }
             };
             delete_files(store.as_ref(), vain).await;
             Err(error)
         }
     }
+}
+
+/// The change files of the net change; none where the table has no feed, or the feed needs none.
+async fn change_files(
+    table: &OpenTable,
+    feed: &dyn ChangeDataWriter,
+) -> Result<Option<Vec<AddCDCFile>>> {
+    let Some(rows) = table.net_rows()? else {
+        return Ok(None);
+    };
+    if rows.is_told_by_files() {
+        return Ok(None);
+    }
+    let change = NetChange {
+        handle: &table.handle,
+        base: &table.pinned.base,
+        view: &table.pinned.view,
+        rows: &rows,
+    };
+    feed.write(change).await.map(Some)
 }
 
 async fn put(

@@ -1,15 +1,18 @@
 //! One table in a transaction: the version that was pinned, and what the transaction made of it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use deltalake::kernel::{Add, Remove};
 use object_store::path::Path;
 
+use super::feed::{self, origins_in_base};
 use crate::commit::actions::{Actions, FileKey};
 use crate::commit::transaction::Operation;
 use crate::error::{Error, Result};
+use crate::read::change_data::has_change_data_feed;
 use crate::read::path::FileLocation;
+use crate::read::row_origins::{NetRows, RowOrigins};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
 
@@ -33,6 +36,8 @@ pub(super) struct OpenTable {
     removes: Vec<Remove>,
     /// Every file that was written, whether or not it is still live.
     written: Vec<String>,
+    /// Where the rows of the files of ours come from, by path, if the table has a change data feed.
+    feed: Option<HashMap<String, RowOrigins>>,
     /// Whether all rows count as read, whatever the statements recorded.
     pub(super) reads_all: bool,
     /// The statements that changed the table, in order.
@@ -42,6 +47,7 @@ pub(super) struct OpenTable {
 impl OpenTable {
     pub(super) fn new(handle: Arc<TableHandle>, base: Arc<TableSnapshot>) -> Self {
         Self {
+            feed: has_change_data_feed(&base.metadata).then(HashMap::new),
             handle,
             pinned: PinnedTable {
                 view: Arc::clone(&base),
@@ -59,8 +65,13 @@ impl OpenTable {
     ///
     /// # Errors
     ///
-    /// `Internal` if a file is removed that is not live in the view.
-    pub(super) fn apply(&mut self, actions: Actions) -> Result<()> {
+    /// `Internal` if a file is removed that is not live in the view, and if it is not known where the
+    /// rows of a new one come from though the table's feed needs it.
+    pub(super) fn apply(
+        &mut self,
+        actions: Actions,
+        mut origins: HashMap<String, RowOrigins>,
+    ) -> Result<()> {
         let gone: HashSet<FileKey> = actions.removes.iter().map(FileKey::of_remove).collect();
         let view = &self.pinned.view;
         let mut live: Vec<Arc<Add>> = view
@@ -75,6 +86,12 @@ impl OpenTable {
             ));
         }
         live.extend(actions.adds.iter().cloned().map(Arc::new));
+        if let Some(known) = &mut self.feed {
+            let new = origins_in_base(&self.pinned, known, &actions.adds, &mut origins)?;
+            let gone: HashSet<&str> = gone.iter().map(|key| key.path.as_str()).collect();
+            known.retain(|path, _| !gone.contains(path.as_str()));
+            known.extend(new);
+        }
 
         // A file that no version holds just vanishes.
         let own: HashSet<FileKey> = self.adds.iter().map(FileKey::of_add).collect();
@@ -107,6 +124,20 @@ impl OpenTable {
         }
     }
 
+    /// What became of the base's rows, if the table has a change data feed.
+    ///
+    /// # Errors
+    ///
+    /// `Internal` if the notes of the statements contradict each other.
+    pub(super) fn net_rows(&self) -> Result<Option<NetRows>> {
+        match &self.feed {
+            Some(origins) => {
+                feed::net_rows(&self.pinned, &self.adds, &self.removes, origins).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
     /// The counters of all statements together; files are counted as they are in the end.
     pub(super) fn metrics(&self) -> BTreeMap<String, u64> {
         let mut metrics = BTreeMap::new();
@@ -132,10 +163,14 @@ impl OpenTable {
     }
 
     fn paths(&self, wanted: impl Fn(&str) -> bool) -> Vec<Path> {
+        let written = self.written.iter().map(String::as_str);
+        self.paths_of(written.filter(|path| wanted(path)))
+    }
+
+    /// Where the files with these paths lie in the table's store.
+    pub(super) fn paths_of<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Vec<Path> {
         let root = self.handle.log_store().root_url();
-        self.written
-            .iter()
-            .filter(|path| wanted(path))
+        paths
             .filter_map(|path| FileLocation::of(root, path).ok())
             .map(|location| location.path().clone())
             .collect()

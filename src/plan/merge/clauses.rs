@@ -9,11 +9,12 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::{CLAUSE_COLUMN, SOURCE_COLUMN, marker};
+use super::{SOURCE_COLUMN, marker};
 use crate::error::{Error, Result};
+use crate::plan::filled::FilledColumns;
 use crate::plan::target::planned;
 use crate::read::positions::{FILE_COLUMN, ROW_COLUMN, file_field, row_field};
-use crate::write::merge::{ACTION_COLUMN, RowAction};
+use crate::write::merge::{ACTION_COLUMN, CLAUSE_COLUMN, RowAction};
 
 /// `joined` with the number of the clause that applies to each row, NULL where none does.
 pub(super) fn clause_numbers(
@@ -70,18 +71,23 @@ pub(super) fn clause_numbers(
     )
 }
 
-/// The table's columns with their new values, then file, row and action.
+/// The table's columns with their new values, then file, row and action; the clause too, where there are
+/// columns that the table fills.
 pub(super) fn new_values(
     numbered_rows: LogicalPlan,
     dml: &DmlStatement,
     clauses: &[MergeIntoClause],
     schema: &SchemaRef,
     join_type: JoinType,
+    filled: &FilledColumns,
 ) -> Result<LogicalPlan> {
     let mut columns = Vec::with_capacity(schema.fields().len() + 3);
     for (index, field) in schema.fields().iter().enumerate() {
         let mut branches = Vec::new();
         for (number, clause) in numbered(clauses)? {
+            if filled.is_filled(index, number) {
+                continue;
+            }
             let value = match &clause.action {
                 MergeIntoAction::Update(assignments) => assignments
                     .iter()
@@ -91,7 +97,7 @@ pub(super) fn new_values(
                         |(_, value)| value.clone(),
                     ),
                 MergeIntoAction::Insert { columns, values } => {
-                    inserted(dml, columns, values, index, field.name())
+                    inserted(columns, values, index, field.name())
                         .map_or_else(|| null(field.data_type()), Ok)?
                 }
                 MergeIntoAction::Delete => continue,
@@ -117,6 +123,9 @@ pub(super) fn new_values(
         actions.push((number, lit(action.code())));
     }
     columns.push(by_clause(actions, null(&DataType::Int8)?).alias(ACTION_COLUMN));
+    if !filled.is_empty() {
+        columns.push(marker(CLAUSE_COLUMN));
+    }
     planned(
         LogicalPlanBuilder::from(numbered_rows)
             .project(columns)
@@ -125,13 +134,7 @@ pub(super) fn new_values(
 }
 
 /// What an INSERT clause gives to the column; nothing where it does not name it.
-fn inserted(
-    dml: &DmlStatement,
-    columns: &[String],
-    values: &[Expr],
-    index: usize,
-    name: &str,
-) -> Option<Expr> {
+fn inserted(columns: &[String], values: &[Expr], index: usize, name: &str) -> Option<Expr> {
     let place = if columns.is_empty() {
         Some(index)
     } else {
@@ -139,11 +142,13 @@ fn inserted(
     };
     match place {
         Some(place) => values.get(place).cloned(),
-        None => dml.target.get_column_default(name).cloned(),
+        None => None,
     }
 }
 
-fn numbered(clauses: &[MergeIntoClause]) -> Result<Vec<(i32, &MergeIntoClause)>> {
+pub(in crate::plan) fn numbered(
+    clauses: &[MergeIntoClause],
+) -> Result<Vec<(i32, &MergeIntoClause)>> {
     clauses
         .iter()
         .enumerate()

@@ -96,3 +96,32 @@ fn odd_paths_are_refused() {
         locate(&root, &descriptor(storage_type, path)).expect_err(path);
     }
 }
+
+#[test]
+fn chosen_rows_and_rows_that_stay_part_a_file() {
+    for rows in [
+        vec![],
+        vec![0],
+        vec![9],
+        vec![0, 1, 2, 7, 9],
+        (0..10).collect::<Vec<u64>>(),
+    ] {
+        let chosen: RoaringTreemap = rows.iter().copied().collect();
+        let taken = |selection: RowSelection| {
+            let mut taken = Vec::new();
+            let mut next = 0;
+            for selector in selection.iter() {
+                let end = next + selector.row_count as u64;
+                if !selector.skip {
+                    taken.extend(next..end);
+                }
+                next = end;
+            }
+            assert_eq!(next, 10, "{rows:?}");
+            taken
+        };
+        let others: Vec<u64> = (0..10).filter(|row| !rows.contains(row)).collect();
+        assert_eq!(taken(chosen_rows(&chosen, 10)), rows);
+        assert_eq!(taken(rows_that_stay(&chosen, 10)), others);
+    }
+}

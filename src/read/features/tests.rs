@@ -163,6 +163,7 @@ fn unused_legacy_features_are_writable() {
                 "generatedColumns",
                 "columnMapping",
                 "identityColumns",
+                "allowColumnDefaults",
             ],
         ),
     ] {
@@ -181,39 +182,18 @@ fn used_features_are_refused_with_their_user() {
     };
     let nested = format!(
         r#"{{"name":"s","type":{{"type":"array","containsNull":true,"elementType":{{"type":"struct","fields":[{}]}}}},"nullable":true,"metadata":{{}}}}"#,
-        field("delta.invariants")
+        field("delta.identity.step")
     );
     for (properties, fields, parts) in [
         (
-            vec![("delta.constraints.positive", "id > 0")],
-            ID.to_owned(),
-            vec!["checkConstraints", "delta.constraints.positive"],
-        ),
-        (
-            vec![("delta.enableChangeDataFeed", "true")],
-            ID.to_owned(),
-            vec!["changeDataFeed", "delta.enableChangeDataFeed"],
-        ),
-        (
             vec![],
-            field("delta.invariants"),
-            vec!["invariants", "column c "],
-        ),
-        (vec![], nested, vec!["invariants", "column s.element.c "]),
-        (
-            vec![],
-            field("delta.generationExpression"),
-            vec!["generatedColumns", "column c "],
+            nested,
+            vec!["identityColumns", "column s.element.c "],
         ),
         (
             vec![],
             field("delta.identity.start"),
             vec!["identityColumns", "column c "],
-        ),
-        (
-            vec![],
-            field("CURRENT_DEFAULT"),
-            vec!["allowColumnDefaults", "column c "],
         ),
     ] {
         assert_refused(

@@ -17,12 +17,14 @@ use parquet::file::properties::WriterProperties;
 
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
+use crate::read::row_origins::RowOrigins;
 use crate::write::file_statistics::FileStatisticsCollector;
 
 pub(super) struct OpenFile {
     path: Path,
     writer: AsyncArrowWriter<BufWriter>,
     statistics: FileStatisticsCollector,
+    origins: RowOrigins,
     last_write: u64,
     /// Whether completing it was begun; the upload can be called off no more.
     completing: bool,
@@ -50,6 +52,7 @@ impl OpenFile {
             path,
             writer,
             statistics,
+            origins: RowOrigins::default(),
             last_write: 0,
             completing: false,
         })
@@ -78,6 +81,11 @@ impl OpenFile {
 
     pub(super) fn buffered_bytes(&self) -> usize {
         self.writer.memory_size()
+    }
+
+    /// Where its rows come from, if that is noted.
+    pub(super) fn origins(&mut self) -> &mut RowOrigins {
+        &mut self.origins
     }
 
     pub(super) fn last_write(&self) -> u64 {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray};
+use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray, UInt32Array};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -303,4 +303,127 @@ async fn failing_store_is_unavailable_and_leaves_nothing() {
     let error = writers.finish().await.expect_err("no directory");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(std::fs::read(&root).expect("there"), b"in the way");
+}
+
+/// Whatever becomes of the rows on their way (split, cut at the target size, closed for others), the
+/// notes say of each row of each file where it comes from.
+#[tokio::test]
+async fn origins_are_noted_in_the_order_of_the_file() {
+    let store = Arc::new(InMemory::new());
+    for (partitions, target_file_size) in [(1, "1"), (3, "1"), (3, "10000000"), (40, "10000000")] {
+        let schema = table_schema(true);
+        let metadata = metadata(true, &[("delta.targetFileSize", target_file_size)]);
+        let mut writers = writers(&store, &schema, &metadata).noting_origins();
+        for number in 0..4_i64 {
+            // New rows are negative, others the number of their row.
+            let new = number == 2;
+            let of_row = |row: i64| if new { -row - 1 } else { row };
+            let names: Vec<String> = (0..10_000)
+                .map(|row: i64| format!("p{}", row * 7 % partitions))
+                .collect();
+            let batch: Vec<_> = (0..10_000)
+                .map(|row| (Some(names[row as usize].as_str()), of_row(row)))
+                .collect();
+            let sources = RowSources::of(
+                &RecordBatch::try_from_iter([
+                    (
+                        "__delta_disjoint_file",
+                        Arc::new(UInt32Array::from(vec![number as u32; 10_000])) as ArrayRef,
+                    ),
+                    (
+                        "__delta_disjoint_row",
+                        Arc::new(Int64Array::from_iter_values(0..10_000)) as ArrayRef,
+                    ),
+                ])
+                .expect("positions"),
+                number == 1,
+            )
+            .expect("sources");
+            writers
+                .write_from(Some(5), &rows(&batch), (!new).then_some(&sources))
+                .await
+                .expect("writes");
+        }
+        writers.complete().await.expect("completes");
+        let (adds, origins) = writers.hand_over();
+        let mut files = BTreeMap::new();
+        for (add, (path, origins)) in adds.iter().zip(&origins) {
+            assert_eq!(add.path, *path);
+            let mut noted = Vec::new();
+            for text in origins.to_texts().expect("texts") {
+                let runs: Vec<serde_json::Value> = serde_json::from_str(&text).expect("json");
+                for run in runs {
+                    for offset in 0..run["length"].as_i64().expect("length") {
+                        let from = &run["from"];
+                        noted.push(from["row"].as_i64().map(|row| row + offset));
+                        if let Some(file) = from["file"].as_i64() {
+                            *files.entry(file).or_insert(0) += 1;
+                            assert_eq!(from["changed"], file == 1);
+                        }
+                    }
+                }
+            }
+            let expected: Vec<Option<i64>> = values(&store, add)
+                .await
+                .into_iter()
+                .map(|value| (value >= 0).then_some(value))
+                .collect();
+            assert_eq!(noted, expected, "{partitions} partitions");
+        }
+        assert_eq!(
+            files,
+            BTreeMap::from([(0, 10_000), (1, 10_000), (3, 10_000)])
+        );
+    }
+}
+
+#[tokio::test]
+async fn change_data_has_a_folder_and_a_column_of_its_own() {
+    let store = Arc::new(InMemory::new());
+    for (partitioned, folder) in [(false, "_change_data"), (true, "_change_data/p=a%2Fb")] {
+        let into: Arc<dyn ObjectStore> = Arc::<InMemory>::clone(&store);
+        let metadata = metadata(partitioned, &[]);
+        let mut writers =
+            FileWriters::for_change_data(into, &table_schema(true), &metadata).expect("writers");
+        let with_type = RecordBatch::try_from_iter_with_nullable([
+            (
+                "p",
+                Arc::new(StringArray::from(vec!["a/b"])) as ArrayRef,
+                true,
+            ),
+            ("x", Arc::new(Int64Array::from(vec![1])) as ArrayRef, true),
+            (
+                "_change_type",
+                Arc::new(StringArray::from(vec!["delete"])) as ArrayRef,
+                true,
+            ),
+        ])
+        .expect("batch");
+        writers.write(None, &with_type).await.expect("writes");
+        let [file] = writers
+            .finish()
+            .await
+            .expect("finishes")
+            .try_into()
+            .expect("one");
+        let (found, name) = file.path.rsplit_once('/').expect("folder");
+        assert_eq!(found, folder);
+        assert!(
+            name.starts_with("cdc-") && name.ends_with(".parquet"),
+            "{name}"
+        );
+        let batch = &read(&store, &file).await[0];
+        let schema = batch.schema();
+        let names: Vec<&str> = schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect();
+        let wanted: &[&str] = if partitioned {
+            &["x", "_change_type"]
+        } else {
+            &["p", "x", "_change_type"]
+        };
+        assert_eq!(names, wanted);
+    }
 }

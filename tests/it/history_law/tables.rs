@@ -7,6 +7,8 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use tempfile::TempDir;
+
 use super::condition::{COLUMNS, Row, Rows, Value, literal};
 use super::judge::Level;
 use super::random::{CLUSTER, Random};
@@ -86,13 +88,23 @@ impl Tables {
 
     /// A table of this shape that nobody else has.
     pub async fn fresh(&self, shape: Shape, level: Level) -> Table {
+        Table::open(self.copy(shape, level)).await.expect("opens")
+    }
+
+    /// The same without a session that knows it.
+    pub fn bare(&self, shape: Shape, level: Level) -> Table {
+        let ctx = self.templates[&shape].ctx.clone();
+        Table::bare(ctx, self.copy(shape, level))
+    }
+
+    fn copy(&self, shape: Shape, level: Level) -> TempDir {
         let copy = self.templates[&shape].copy_folder();
         change_log_entry(copy.path(), 0, |action| {
             if let Some(configuration) = action.pointer_mut("/metaData/configuration") {
                 configuration["delta.isolationLevel"] = level.name().into();
             }
         });
-        Table::open(copy).await.expect("opens")
+        copy
     }
 
     pub fn rows(&self, shape: Shape) -> Rows {

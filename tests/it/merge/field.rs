@@ -313,7 +313,7 @@ async fn delta_rs_4527_not_null_is_asked_of_the_rows_that_are_written() {
     };
     let error = table.refused(&merge("NULL")).await;
     assert!(
-        error.to_string().contains("NULL in the column id"),
+        error.to_string().contains("NOT NULL of the column id"),
         "{error}"
     );
     assert_eq!(table.count(&merge("3")).await, 3);

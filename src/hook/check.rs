@@ -1,0 +1,305 @@
+//! The check of one commit before it is put, and the put.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use deltalake::DeltaTable;
+use deltalake::kernel::transaction::{CommitConflictError, TransactionError};
+use deltalake::logstore::{CommitOrBytes, LogStoreRef};
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStoreExt;
+use uuid::Uuid;
+
+use super::errors::{conflict_error, failed};
+use super::operation_reads::operation_reads;
+use super::read_set::read_again;
+use super::report::Report;
+use crate::commit::conflict::{CheckInput, check};
+use crate::commit::{IsolationLevel, NetEffect, WinningCommit};
+use crate::error::{Error, Result};
+use crate::read::read_set::{Read, ReadSet};
+use crate::read::snapshot::TableSnapshot;
+use crate::read::table::read_snapshot;
+
+/// How many entries of other writers are read at a time.
+const READ_CONCURRENCY: usize = 8;
+
+/// What the caller says of an operation beyond what its commit tells.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Hints {
+    /// What was read; `None` if the commit is to tell.
+    pub(super) reads: Option<ReadSet>,
+    /// The rows written were made without reading the table.
+    pub(super) blind_input: bool,
+}
+
+/// Checks the commits of one operation.
+pub(super) struct Check {
+    log_store: LogStoreRef,
+    hints: Hints,
+    report: Report,
+    /// Entries that were read on deltalake's behalf.
+    entries: Mutex<BTreeMap<u64, Bytes>>,
+    /// What is known so far, by version read. It grows over the attempts, of which there is one at a
+    /// time.
+    known: tokio::sync::Mutex<BTreeMap<u64, NetEffect>>,
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("hints", &self.hints)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Check {
+    pub(super) fn new(log_store: LogStoreRef, hints: Hints, report: Report) -> Self {
+        Self {
+            log_store,
+            hints,
+            report,
+            entries: Mutex::default(),
+            known: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Keeps an entry that was read already.
+    pub(super) fn keep(&self, version: u64, entry: Bytes) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(version, entry);
+    }
+
+    /// Puts `commit_or_bytes` as `version` unless the operation, which read `read_versions`, meets a
+    /// conflict with what was committed since.
+    ///
+    /// # Errors
+    ///
+    /// The conflict; `VersionAlreadyExists` if the race is lost; `LogStoreError` with ours behind it
+    /// if the check could not be made, and then nothing was written.
+    pub(super) async fn put(
+        &self,
+        version: u64,
+        commit_or_bytes: CommitOrBytes,
+        operation_id: Uuid,
+        read_versions: BTreeSet<u64>,
+    ) -> Result<(), TransactionError> {
+        let entry = self
+            .entry(&commit_or_bytes, operation_id)
+            .await
+            .map_err(failed)?;
+        if version > 0 {
+            self.check(version, &entry, read_versions).await?;
+        }
+        let outcome = self
+            .log_store
+            .write_commit_entry(version, commit_or_bytes, operation_id)
+            .await;
+        match outcome {
+            Ok(()) => {}
+            Err(error) => self.after_failed_put(version, &entry, error).await?,
+        }
+        self.report.written(version);
+        Ok(())
+    }
+
+    async fn check(
+        &self,
+        version: u64,
+        entry: &Bytes,
+        mut read_versions: BTreeSet<u64>,
+    ) -> Result<(), TransactionError> {
+        // What an entry claims beyond what deltalake asked about: data that was computed from another
+        // version, say. Every version that plays a part is checked from there on.
+        read_versions.extend(recorded_read_version(entry));
+        if let Some(reads) = &self.hints.reads {
+            read_versions.extend(reads.reads().iter().map(|read| read.version));
+        }
+        if read_versions.is_empty() {
+            return Err(failed(Error::invalid(format!(
+                "version {version} cannot be checked, since it is not known which version was read; \
+                 commit through an operation or the commit builder of deltalake"
+            ))));
+        }
+        // Nobody else committed: the usual case, which must cost next to nothing.
+        if read_versions
+            .iter()
+            .all(|read| read.saturating_add(1) >= version)
+        {
+            return Ok(());
+        }
+        let ours = WinningCommit::parse(version, entry, self.log_store.root_url());
+        let ours = ours.map_err(failed)?;
+        for read in read_versions {
+            if read.saturating_add(1) < version {
+                self.check_from(read, version, &ours).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks `ours` against all commits after version `read` and before `version`.
+    async fn check_from(
+        &self,
+        read: u64,
+        version: u64,
+        ours: &WinningCommit,
+    ) -> Result<(), TransactionError> {
+        let mut known = self.known.lock().await;
+        let net_effect = self.net_effect(&mut known, read, version).await;
+        let net_effect = net_effect.map_err(failed)?;
+        let reads = self.reads(ours, net_effect.snapshot());
+        let verdict = check(&CheckInput {
+            reads: &reads,
+            actions: &ours.actions,
+            net_effect,
+            level: IsolationLevel::for_transaction(net_effect.snapshot(), &reads, &ours.actions),
+            data_skipping: true,
+        });
+        let asked = reads.reads().iter().map(|read| read.scope.to_string());
+        self.report.checked(&verdict, asked.collect());
+        let Some(error) = conflict_error(&verdict) else {
+            tracing::debug!(version, operation = ours.operation(), %verdict, "no conflict");
+            return Ok(());
+        };
+        tracing::warn!(
+            version,
+            operation = ours.operation(),
+            %verdict,
+            "a guarded operation meets a conflict"
+        );
+        Err(error)
+    }
+
+    /// What the winners up to `version` did to the table of version `read`.
+    async fn net_effect<'k>(
+        &self,
+        known: &'k mut BTreeMap<u64, NetEffect>,
+        read: u64,
+        version: u64,
+    ) -> Result<&'k NetEffect> {
+        if !known.contains_key(&read) {
+            let snapshot = Arc::new(self.snapshot(read).await?);
+            known.insert(read, NetEffect::new(snapshot));
+        }
+        let Some(net_effect) = known.get_mut(&read) else {
+            return Err(Error::internal("what was put in is not there"));
+        };
+        let next = net_effect.last_version().saturating_add(1);
+        for winner in self.winners(next, version).await? {
+            net_effect.apply(Arc::new(winner))?;
+        }
+        Ok(net_effect)
+    }
+
+    /// The table as it was at version `read`, with all its files.
+    async fn snapshot(&self, read: u64) -> Result<TableSnapshot> {
+        let mut table = DeltaTable::new(Arc::clone(&self.log_store));
+        table.load_version(read).await.map_err(|error| {
+            Error::unavailable(format!(
+                "version {read}, which the operation read, cannot be loaded for the conflict check: \
+                 {error}"
+            ))
+            .with_source(error)
+        })?;
+        read_snapshot(&table)
+    }
+
+    /// The entries from `first` on, before `end`.
+    async fn winners(&self, first: u64, end: u64) -> Result<Vec<WinningCommit>> {
+        futures::stream::iter(first..end)
+            .map(|version| async move {
+                let kept = {
+                    let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                    entries.get(&version).cloned()
+                };
+                let entry = match kept {
+                    Some(entry) => entry,
+                    None => self.read(version).await?,
+                };
+                WinningCommit::parse(version, &entry, self.log_store.root_url())
+            })
+            .buffered(READ_CONCURRENCY)
+            .try_collect()
+            .await
+    }
+
+    async fn read(&self, version: u64) -> Result<Bytes> {
+        let entry = self.log_store.read_commit_entry(version).await;
+        let entry = entry.map_err(|error| {
+            Error::unavailable(format!(
+                "version {version} of the log cannot be read: {error}"
+            ))
+            .with_source(error)
+        })?;
+        entry.ok_or_else(|| {
+            Error::unavailable(format!("the log has a gap: version {version} is missing"))
+        })
+    }
+
+    /// What counts as read of `snapshot`.
+    fn reads(&self, ours: &WinningCommit, snapshot: &TableSnapshot) -> ReadSet {
+        let Some(given) = &self.hints.reads else {
+            return operation_reads(ours, snapshot, self.hints.blind_input);
+        };
+        let reads = given.reads().iter().map(|read| read_again(read, snapshot));
+        ReadSet::new(reads.collect::<Vec<Read>>())
+    }
+
+    /// The entry that is about to be put.
+    async fn entry(&self, commit_or_bytes: &CommitOrBytes, operation: Uuid) -> Result<Bytes> {
+        match commit_or_bytes {
+            CommitOrBytes::LogBytes(bytes) => Ok(bytes.clone()),
+            CommitOrBytes::TmpCommit(path) => {
+                let store = self.log_store.object_store(Some(operation));
+                Ok(store.get(path).await?.bytes().await?)
+            }
+        }
+    }
+
+    /// A put that is said to have failed may have happened: a store that retries on its own loses
+    /// against itself. The log tells.
+    async fn after_failed_put(
+        &self,
+        version: u64,
+        entry: &Bytes,
+        error: TransactionError,
+    ) -> Result<(), TransactionError> {
+        let found = self.log_store.read_commit_entry(version).await;
+        match (&found, &error) {
+            (Ok(Some(found)), _) if found == entry && names_new_files(entry, version) => Ok(()),
+            (Err(unread), TransactionError::VersionAlreadyExists(_)) => {
+                Err(failed(Error::unavailable(format!(
+                    "version {version} exists and cannot be read, so that it may be this commit: \
+                     {unread}"
+                ))))
+            }
+            (_, TransactionError::VersionAlreadyExists(_)) if version == 0 => {
+                let what = "the table was created by another writer at the same time; load it and \
+                            run the operation again";
+                tracing::warn!("a guarded operation meets a conflict: {what}");
+                Err(CommitConflictError::ProtocolChanged(what.to_owned()).into())
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+/// Whether no other writer can have put the same entry: it names files or, as a new table, an id of
+/// its own.
+fn names_new_files(entry: &[u8], version: u64) -> bool {
+    version == 0 || std::str::from_utf8(entry).is_ok_and(|text| text.contains(r#"{"add":"#))
+}
+
+/// `readVersion` of the entry's `commitInfo`. An entry that is no text cannot be parsed either, which
+/// is an error as soon as there is anything to check.
+fn recorded_read_version(entry: &[u8]) -> Option<u64> {
+    std::str::from_utf8(entry)
+        .ok()?
+        .lines()
+        .filter(|line| line.contains("readVersion"))
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find_map(|action| action.get("commitInfo")?.get("readVersion")?.as_u64())
+}
