@@ -4,6 +4,7 @@
 //! if it may hold any.
 
 mod demo;
+mod explain;
 mod failure;
 mod history;
 mod interrupts;
@@ -71,6 +72,7 @@ Examples:
 enum Command {
     Demo(demo::DemoArguments),
     Sql(sql::SqlArguments),
+    Explain(explain::ExplainArguments),
     History(history::HistoryArguments),
     Completions(pages::CompletionsArguments),
     Man(pages::ManArguments),
@@ -136,6 +138,7 @@ async fn run(command: Command, environment: &Environment) -> Result<ExitCode, Fa
     match command {
         Command::Demo(arguments) => demo::run(&arguments, environment).await,
         Command::Sql(arguments) => sql::run(arguments, environment).await,
+        Command::Explain(arguments) => explain::run(&arguments, environment).await,
         Command::History(arguments) => history::run(&arguments, environment).await,
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

@@ -6,6 +6,7 @@
 //! the read version on was checked.
 
 pub mod actions;
+pub mod advice;
 pub mod attempt;
 mod checkpoint;
 pub mod conflict;
@@ -15,6 +16,7 @@ pub mod isolation;
 pub mod log;
 pub mod net_effect;
 pub mod open_transaction;
+pub mod report;
 pub mod session_transactions;
 pub mod table_change;
 pub mod transaction;
@@ -25,8 +27,9 @@ pub mod winner;
 mod fixtures;
 
 pub use actions::{Actions, FileKey};
+pub use advice::Advice;
 pub use conflict::{CheckInput, check};
-pub use evidence::Evidence;
+pub use evidence::{Evidence, FileChange};
 pub use isolation::IsolationLevel;
 pub use net_effect::NetEffect;
 pub use open_transaction::{OpenTransaction, TransactionMode};
@@ -34,7 +37,7 @@ pub use session_transactions::{SessionScope, SessionTransactions};
 pub use transaction::{
     Backoff, CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
 };
-pub use verdict::{Conflict, ConflictKind, Verdict};
+pub use verdict::{AttemptsUsedUp, Conflict, ConflictKind, Verdict, reason_of};
 pub use winner::{CommitInfo, WinningCommit};
 
 pub use crate::read::log_store::{CommitStyle, commit_style};

@@ -74,6 +74,7 @@
 //! | pinned | [`plan::pin`] | once for each execution: every Delta table gets one version, in a transaction that of its first mention with the transaction's own changes, and the statement's read collector |
 //! | scan planned | [`read::provider`] | the pushed filters are recorded as a read and prune the files |
 //! | keys | [`plan::planner`] | of a MERGE, and of a `DELETE` or `UPDATE` by `IN (SELECT …)` or `EXISTS`: the other side is read first, to its end, and its keys narrow the table's files and the recorded read |
+//! | rules | [`write::rules`] | rows that come are held to the table's constraints, and generated columns are computed |
 //! | changes | [`write::rewrite`] | new rows stream into new files; changed positions go into one bitmap for each file |
 //! | rows that stay | [`write::rewrite`] | of each touched file, copied by a Parquet row selection |
 //! | changed rows | [`write::change_data`] | for the change data feed of a table that has one, as they were and as they are; in a transaction at `COMMIT` |
@@ -102,10 +103,11 @@
 //!
 //! # What it does not do
 //!
-//! Changes of tables that use constraints, generated or identity columns, column defaults, row
-//! tracking, in-commit timestamps, type widening or Iceberg compatibility are refused by
-//! name, see [`read::features`]. Column mapping, deletion vectors and clustering are honoured; changes
-//! are copy-on-write, no deletion vector is written. A transaction changes one table. Guarantees are
+//! Changes of tables that use identity columns, row tracking, in-commit timestamps, type widening or
+//! Iceberg compatibility are refused by name, see [`read::features`]; so are new rows where a constraint
+//! or a generated column has an expression that is not understood, see [`write::rules`]. Column
+//! mapping, deletion vectors and clustering are honoured; changes are copy-on-write, no deletion vector
+//! is written. A transaction changes one table. Guarantees are
 //! for one table: the logs of other tables that a statement reads are not checked.
 
 mod action_batch;
@@ -114,10 +116,12 @@ mod clock;
 pub mod commit;
 pub mod config;
 pub mod error;
+pub mod explain;
 pub mod history;
 pub mod hook;
 pub mod plan;
 pub mod read;
+pub mod reason;
 pub mod session;
 mod storage;
 pub mod write;

@@ -19,14 +19,14 @@ use deltalake::kernel::transaction::TransactionError;
 use deltalake::logstore::LogStoreRef;
 use tracing::Instrument;
 
-use super::conflict::{CheckInput, check};
+use super::conflict::{CheckInput, check_briefly};
 use super::log::{Log, Put, is_refusal};
 use super::net_effect::NetEffect;
 use super::transaction::{CommitOutcome, OptimisticTransaction, OutcomeUnknown};
-use super::verdict::Verdict;
+use super::verdict::{AttemptsUsedUp, Verdict};
 use super::winner::WinningCommit;
 use crate::clock::now_millis;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Runs attempts until one decides.
 pub(super) async fn run(
@@ -122,14 +122,11 @@ impl Attempts {
                 Attempt::Lost => {}
             }
         }
-        Err(Error::new(
-            ErrorKind::Contended,
-            format!(
-                "other writers took the next version {most} times in a row, \
-                 lastly version {}; no conflict was found",
-                self.net_effect.last_version().saturating_add(1)
-            ),
-        ))
+        Err(AttemptsUsedUp {
+            attempts: most,
+            verdict: self.check(),
+        }
+        .into())
     }
 
     async fn attempt(&mut self, log: &mut Log<'_>) -> Result<Attempt> {
@@ -189,7 +186,7 @@ impl Attempts {
     }
 
     fn check(&self) -> Verdict {
-        check(&CheckInput {
+        check_briefly(&CheckInput {
             reads: &self.transaction.reads,
             actions: &self.transaction.actions,
             net_effect: &self.net_effect,

@@ -105,17 +105,18 @@
 //! ```
 
 mod added;
+mod findings;
 mod removed;
+mod settled;
 mod table_level;
 
 use std::sync::Arc;
 
+use self::findings::Findings;
 use super::actions::Actions;
-use super::evidence::Evidence;
 use super::isolation::IsolationLevel;
 use super::net_effect::NetEffect;
 pub use super::verdict::{Conflict, ConflictKind, MAX_LISTED, Verdict};
-use super::winner::WinningCommit;
 use crate::read::predicate::ReadPredicate;
 use crate::read::prune::Visible;
 use crate::read::read_set::{ReadScope, ReadSet};
@@ -136,13 +137,30 @@ pub struct CheckInput<'a> {
 }
 
 /// Checks a transaction against the winners. Pure: the same input gives the same verdict.
+///
+/// The verdict explains each conflict and each decision, within [`MAX_LISTED`] of both.
 pub fn check(input: &CheckInput<'_>) -> Verdict {
-    let mut findings = Findings::default();
-    table_level::check(input, &mut findings);
     let asked = Asked::of(input);
-    added::check(input, &asked, &mut findings);
-    removed::check(input, &asked, &mut findings);
-    findings.into_verdict(input)
+    find(input, &asked, Findings::listing()).into_verdict(input, &asked)
+}
+
+/// The same, but a transaction without a conflict gets no evidence and does not pay for it.
+pub(super) fn check_briefly(input: &CheckInput<'_>) -> Verdict {
+    let asked = Asked::of(input);
+    let findings = find(input, &asked, Findings::default());
+    if findings.is_conflict() {
+        check(input)
+    } else {
+        findings.into_verdict(input, &asked)
+    }
+}
+
+fn find<'a>(input: &CheckInput<'a>, asked: &Asked<'_>, mut findings: Findings<'a>) -> Findings<'a> {
+    table_level::check(input, &mut findings);
+    added::check(input, asked, &mut findings);
+    removed::check(input, asked, &mut findings);
+    settled::list(input, &mut findings);
+    findings
 }
 
 /// One read that may have returned rows.
@@ -151,6 +169,8 @@ struct AskedRead<'a> {
     /// `None`: any row.
     predicate: Option<&'a ReadPredicate>,
     text: Arc<str>,
+    /// Whether it was recorded; if not, it stands for what should have been.
+    recorded: bool,
 }
 
 /// All reads that count.
@@ -175,6 +195,7 @@ impl<'a> Asked<'a> {
                 Some(AskedRead {
                     predicate,
                     text: read.scope.to_string().into(),
+                    recorded: true,
                 })
             })
             .collect();
@@ -189,6 +210,7 @@ impl<'a> Asked<'a> {
             reads.push(AskedRead {
                 predicate: None,
                 text: ReadScope::WholeTable.to_string().into(),
+                recorded: false,
             });
         }
         Self {
@@ -201,66 +223,9 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The read of the whole table, if there is one.
-    fn whole_table(&self) -> Option<&AskedRead<'a>> {
-        self.reads.iter().find(|read| read.predicate.is_none())
-    }
-}
-
-/// What was found so far.
-#[derive(Debug, Default)]
-struct Findings {
-    conflicts: Vec<Conflict>,
-    evidence: Vec<Evidence>,
-    candidates: usize,
-    skipped: usize,
-}
-
-impl Findings {
-    fn conflict(
-        &mut self,
-        kind: ConflictKind,
-        winner: &WinningCommit,
-        path: Option<&str>,
-        read: Option<&Arc<str>>,
-        why: impl Into<String>,
-    ) {
-        self.conflicts.push(Conflict {
-            kind,
-            version: winner.version,
-            operation: winner.operation().to_owned(),
-            path: path.map(str::to_owned),
-            read: read.map(Arc::clone),
-            why: why.into(),
-        });
-    }
-
-    fn evidence(&mut self, evidence: impl FnOnce() -> Evidence) {
-        if self.evidence.len() < MAX_LISTED {
-            self.evidence.push(evidence());
-        }
-    }
-
-    fn into_verdict(mut self, input: &CheckInput<'_>) -> Verdict {
-        let net_effect = input.net_effect;
-        let conflict_count = self.conflicts.len();
-        // Stable: within one kind and version the order of paths stays.
-        self.conflicts
-            .sort_by_key(|conflict| (conflict.kind, conflict.version));
-        self.conflicts.truncate(MAX_LISTED);
-        let mut versions = net_effect.winners().map(|winner| winner.version);
-        Verdict {
-            read_version: net_effect.snapshot().version,
-            winners: versions
-                .next()
-                .map(|first| first..=net_effect.last_version()),
-            level: input.level,
-            conflicts: self.conflicts,
-            conflict_count,
-            evidence: self.evidence,
-            candidates: self.candidates,
-            skipped: self.skipped,
-        }
+    /// The position of the read of the whole table, if there is one.
+    fn whole_table(&self) -> Option<usize> {
+        self.reads.iter().position(|read| read.predicate.is_none())
     }
 }
 

@@ -1,33 +1,74 @@
-//! Why each added file was kept or skipped.
+//! The decision about each file that a winner touched, and why.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::read::prune::Decision;
 
-/// The decision on one added file of a winner with respect to one read.
+/// What a winner did to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileChange {
+    /// It was added, or added again with other content.
+    Added,
+    /// It was removed, or is not what it was.
+    Removed,
+}
+
+impl FileChange {
+    /// `added` or `removed`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl fmt::Display for FileChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The decision on one file that a winner touched, with respect to one read where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// The winner that added the file.
+    /// The winner.
     pub version: u64,
+    /// The winner's operation, as it calls itself.
+    pub operation: String,
     /// Canonical path of the file.
     pub path: String,
-    /// The read, as text.
-    pub read: Arc<str>,
-    /// What the pruner decided.
+    /// What the winner did to it.
+    pub change: FileChange,
+    /// The file's partition values as the log has them, by the names in the log.
+    pub partition_values: BTreeMap<String, Option<String>>,
+    /// The read it was tested against, as text.
+    pub read: Option<Arc<str>>,
+    /// Whether it was kept or skipped, and why.
     pub decision: Decision,
 }
 
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "version {}, file {}: ", self.version, self.path)?;
-        match &self.decision {
-            Decision::Keep { why, .. } => {
-                write!(f, "may match read ({}), since {why}", self.read)
-            }
-            Decision::Skip { term, .. } => {
-                write!(f, "cannot match read ({}), by {term}", self.read)
-            }
+        let decision = if self.decision.is_skip() {
+            "skipped"
+        } else {
+            "kept"
+        };
+        write!(
+            f,
+            "version {} ({}), {} file {}",
+            self.version, self.operation, self.change, self.path
+        )?;
+        if let Some(read) = &self.read {
+            write!(f, ", read ({read})")?;
         }
+        write!(f, ": {decision}")?;
+        if let Some(reason) = self.decision.reason() {
+            write!(f, ", {} ({})", reason.detail, reason.code)?;
+        }
+        Ok(())
     }
 }

@@ -34,6 +34,21 @@ pub(crate) async fn put_entry(store: &LogStoreRef, version: u64, entry: &Bytes) 
     Ok(put)
 }
 
+/// The commits of `versions`, in order, at most `concurrency` read at a time.
+///
+/// # Errors
+///
+/// [`Unavailable`](crate::ErrorKind::Unavailable) if one of them is missing or cannot be read.
+pub(crate) async fn read_winners(
+    store: &LogStoreRef,
+    versions: std::ops::RangeInclusive<u64>,
+    concurrency: usize,
+) -> Result<Vec<WinningCommit>> {
+    Log::new(store, Uuid::new_v4())?
+        .read_all(versions, concurrency)
+        .await
+}
+
 /// The log of one table.
 #[derive(Debug)]
 pub(super) struct Log<'a> {

@@ -26,6 +26,7 @@ use deltalake::kernel::{Add, Remove};
 
 use self::path_state::{AddRef, PathState, RemoveRef, Source};
 use super::actions::{FileKey, dv_id};
+use super::evidence::FileChange;
 use super::winner::WinningCommit;
 use crate::error::{Error, Result};
 use crate::read::snapshot::TableSnapshot;
@@ -78,6 +79,21 @@ pub struct RemovedFile<'a> {
     /// Whether only believed compactions removed it and their output is still there: then its rows
     /// are unchanged, and a transaction that only read it does not mind.
     pub rows_kept: bool,
+}
+
+/// A path that winners touched, and whose rows are in the end what they were.
+#[derive(Debug, Clone)]
+pub struct SettledFile<'a> {
+    /// Canonical path.
+    pub path: &'a str,
+    /// The last winner that touched it.
+    pub winner: &'a WinningCommit,
+    /// What that winner did.
+    pub change: FileChange,
+    /// Its last add by a winner.
+    pub add: Option<&'a Add>,
+    /// Whether a winner undid what another one did; else rows only moved between files.
+    pub undone: bool,
 }
 
 impl NetEffect {
@@ -210,6 +226,47 @@ impl NetEffect {
                 })
             })
             .collect()
+    }
+
+    /// Paths that winners touched and that are neither among the [added](Self::added) files nor
+    /// among the [removed](Self::removed) ones, in order of path.
+    pub fn settled(&self) -> Vec<SettledFile<'_>> {
+        self.paths
+            .iter()
+            .filter_map(|(path, state)| {
+                let unchanged = self.is_unchanged(state);
+                let is_removed = state.at_read.is_some() && (state.ambiguous || !unchanged);
+                if state.adds_rows(unchanged) || is_removed {
+                    return None;
+                }
+                let last_add = state.adds.last();
+                let last_remove = state.removes.last().map(|remove| remove.winner);
+                let (winner, change) = match (last_add.map(|add| add.winner), last_remove) {
+                    (Some(added), Some(removed)) if removed > added => {
+                        (removed, FileChange::Removed)
+                    }
+                    (Some(added), _) => (added, FileChange::Added),
+                    // It removed nothing.
+                    (None, _) => return None,
+                };
+                let in_compactions = state
+                    .removes
+                    .iter()
+                    .all(|remove| remove.compaction.is_some());
+                Some(SettledFile {
+                    path,
+                    winner: self.winners.get(winner)?.commit.as_ref(),
+                    change,
+                    add: last_add.and_then(|add| self.add_of(Source::Winner(*add))),
+                    undone: !state.removes.is_empty() && !in_compactions,
+                })
+            })
+            .collect()
+    }
+
+    /// The file at `path` as it was at the read version, if a winner touched it.
+    pub fn read_file(&self, path: &str) -> Option<&Add> {
+        self.add_of(self.paths.get(path)?.at_read?)
     }
 
     /// By winner: whether it is a blind append that may be ordered after us.

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
 
+use super::advice::Advice;
 use super::evidence::Evidence;
 use super::isolation::IsolationLevel;
 use crate::error::{Error, ErrorKind};
+use crate::reason::{Reason, ReasonCode};
 
 /// The kinds of conflict, most telling first: where several apply, the first one is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,28 +63,34 @@ pub struct Conflict {
     pub version: u64,
     /// The winner's operation, as it calls itself.
     pub operation: String,
+    /// Name and version of the winner's writer, as it calls itself.
+    pub engine: Option<String>,
     /// Canonical path of the file it is about.
     pub path: Option<String>,
     /// The read that the file may match, as text.
     pub read: Option<Arc<str>>,
     /// What could not be ruled out, or what changed.
-    pub why: String,
+    pub reason: Reason,
 }
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} with version {} ({})",
+            "{} with version {} ({}",
             self.kind, self.version, self.operation
         )?;
+        match &self.engine {
+            Some(engine) => write!(f, " by {engine})")?,
+            None => f.write_str(")")?,
+        }
         if let Some(path) = &self.path {
             write!(f, ", file {path}")?;
         }
         if let Some(read) = &self.read {
             write!(f, ", read ({read})")?;
         }
-        write!(f, ": {}", self.why)
+        write!(f, ": {}", self.reason)
     }
 }
 
@@ -94,6 +102,7 @@ impl fmt::Display for Conflict {
 /// ```
 /// use datafusion::error::DataFusionError;
 /// use delta_disjoint::commit::{Conflict, ConflictKind, IsolationLevel, Verdict};
+/// use delta_disjoint::reason::{Reason, ReasonCode};
 /// use delta_disjoint::{Error, ErrorKind};
 ///
 /// let mut verdict = Verdict::clean(4, IsolationLevel::Serializable);
@@ -101,9 +110,10 @@ impl fmt::Display for Conflict {
 ///     kind: ConflictKind::MetadataChanged,
 ///     version: 5,
 ///     operation: "ADD COLUMNS".to_owned(),
+///     engine: None,
 ///     path: None,
 ///     read: None,
-///     why: "the schema changed".to_owned(),
+///     reason: Reason::new(ReasonCode::MetadataChange, "the schema changed"),
 /// });
 /// let error: DataFusionError = Error::from(verdict).into();
 /// assert_eq!(Error::find(&error).map(Error::kind), Some(ErrorKind::Conflict));
@@ -127,12 +137,20 @@ pub struct Verdict {
     pub conflicts: Vec<Conflict>,
     /// How many conflicts there are.
     pub conflict_count: usize,
-    /// The decisions on added files; at most [`MAX_LISTED`].
+    /// The decisions on the files that winners touched, by version and path; at most [`MAX_LISTED`],
+    /// those that were kept before the others. Of a transaction that committed there are none, which
+    /// costs nothing then: `explain` tells.
     pub evidence: Vec<Evidence>,
+    /// How many decisions there are.
+    pub evidence_count: usize,
     /// Added files that had to be tested against the reads.
     pub candidates: usize,
     /// Those of them that cannot match any read.
     pub skipped: usize,
+    /// Those of the skipped ones that partition values alone rule out.
+    pub skipped_by_partition: usize,
+    /// What to do about the conflicts, most telling first.
+    pub advice: Vec<Advice>,
 }
 
 /// Conflicts and decisions listed in a [`Verdict`]: enough to explain any conflict a person reads,
@@ -149,14 +167,29 @@ impl Verdict {
             conflicts: Vec::new(),
             conflict_count: 0,
             evidence: Vec::new(),
+            evidence_count: 0,
             candidates: 0,
             skipped: 0,
+            skipped_by_partition: 0,
+            advice: Vec::new(),
         }
     }
 
     /// How many winners were checked.
     pub fn winners_checked(&self) -> usize {
         self.winners.clone().map_or(0, |winners| winners.count())
+    }
+
+    /// The last version checked; the read version if there was no winner.
+    pub fn to_version(&self) -> u64 {
+        self.winners
+            .as_ref()
+            .map_or(self.read_version, |winners| *winners.end())
+    }
+
+    /// Added files that may match a read.
+    pub fn kept(&self) -> usize {
+        self.candidates.saturating_sub(self.skipped)
     }
 
     /// Whether there is a conflict.
@@ -171,7 +204,22 @@ impl Verdict {
 
     /// The verdict inside a DataFusion error, however deep.
     pub fn find(error: &DataFusionError) -> Option<&Self> {
-        Error::find(error)?.source()?.downcast_ref()
+        Self::of(Error::find(error)?)
+    }
+
+    /// The verdict behind an error of kind [`Conflict`](ErrorKind::Conflict).
+    pub fn of(error: &Error) -> Option<&Self> {
+        error.source()?.downcast_ref()
+    }
+
+    /// What the message says to do: the most telling advice and the last, which is to run again.
+    fn shown_advice(&self) -> impl Iterator<Item = &Advice> {
+        let last = self.advice.len().saturating_sub(1);
+        self.advice
+            .iter()
+            .enumerate()
+            .filter(move |(position, _)| *position == 0 || *position == last)
+            .map(|(_, advice)| advice)
     }
 }
 
@@ -182,9 +230,14 @@ impl fmt::Display for Verdict {
             (Some(conflict), _) => {
                 write!(f, "{conflict}")?;
                 match self.conflict_count.saturating_sub(1) {
-                    0 => Ok(()),
-                    more => write!(f, " (and {more} more)"),
+                    0 => {}
+                    more => write!(f, " (and {more} more)")?,
                 }
+                for (position, advice) in self.shown_advice().enumerate() {
+                    f.write_str(if position == 0 { "; " } else { ", and " })?;
+                    write!(f, "{advice}")?;
+                }
+                Ok(())
             }
             (None, None) => f.write_str("no other commit"),
             (None, Some(winners)) => write!(
@@ -200,6 +253,54 @@ impl fmt::Display for Verdict {
 }
 
 impl StdError for Verdict {}
+
+/// Behind an error of kind [`Contended`](ErrorKind::Contended): other writers took every version
+/// that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptsUsedUp {
+    /// How often it was tried.
+    pub attempts: usize,
+    /// The last check, which found no conflict.
+    pub verdict: Verdict,
+}
+
+impl AttemptsUsedUp {
+    /// What an `error` of kind [`Contended`](ErrorKind::Contended) holds.
+    pub fn of(error: &Error) -> Option<&Self> {
+        error.source()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for AttemptsUsedUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "other writers took the next version {} times in a row, lastly version {}; no conflict \
+             was found; run the statement again, later or with a higher delta.max_commit_attempts",
+            self.attempts,
+            self.verdict.to_version().saturating_add(1)
+        )
+    }
+}
+
+impl StdError for AttemptsUsedUp {}
+
+impl From<AttemptsUsedUp> for Error {
+    fn from(used_up: AttemptsUsedUp) -> Self {
+        Self::new(ErrorKind::Contended, used_up.to_string()).with_source(used_up)
+    }
+}
+
+/// Why `error` is a conflict or a lost race: the reason of the most telling conflict. `None` for any
+/// other error.
+pub fn reason_of(error: &Error) -> Option<Reason> {
+    let conflict = Verdict::of(error).and_then(Verdict::first_conflict);
+    match (conflict, AttemptsUsedUp::of(error)) {
+        (Some(conflict), _) => Some(conflict.reason.clone()),
+        (None, Some(used_up)) => Some(Reason::new(ReasonCode::AttemptsUsedUp, used_up.to_string())),
+        (None, None) => None,
+    }
+}
 
 impl From<Verdict> for Error {
     fn from(verdict: Verdict) -> Self {

@@ -140,14 +140,15 @@ fn with_row_rules(
     dml: &DeltaDml,
     snapshot: &TableSnapshot,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    match dml.kind() {
+    let in_order = match dml.kind() {
         DmlKind::Delete | DmlKind::Truncate => return Ok(input),
-        DmlKind::Insert | DmlKind::Overwrite | DmlKind::Update | DmlKind::Merge(_) => {}
-    }
+        DmlKind::Insert | DmlKind::Overwrite => true,
+        DmlKind::Update | DmlKind::Merge(_) => false,
+    };
     let rules = row_rules(&snapshot.metadata, &snapshot.schema, dml.filled())?;
     match rules.is_empty() && dml.filled().is_empty() {
         true => Ok(input),
-        false => Ok(Arc::new(RowRulesExec::new(input, rules))),
+        false => Ok(Arc::new(RowRulesExec::new(input, rules, in_order))),
     }
 }
 

@@ -4,6 +4,7 @@
 //! is written: what is not understood refuses the statement by name.
 
 mod convert;
+mod expression;
 mod functions;
 mod typed;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use serde_json::Value;
 
-use self::convert::{Expression, parse};
+use self::expression::{Expression, parse};
 use super::filled::{FilledColumns, FilledRows};
 use crate::error::{Error, Result};
 use crate::read::column_expressions::{CURRENT_DEFAULT, ColumnExpressions, GENERATION_EXPRESSION};

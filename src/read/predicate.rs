@@ -24,8 +24,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, Tr
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, Operator};
 
-use self::shape::Shape;
-pub(crate) use self::shape::{Operand, SetTest, ValueTest};
+pub(crate) use self::shape::{Operand, SetTest, Shape, ValueTest, Why};
 pub(crate) use self::term::{Fact, StatisticsTest, Term, Test};
 use super::statistics::{Leaf, StatisticsSchema};
 

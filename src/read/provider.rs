@@ -1,6 +1,5 @@
 //! The table provider: what DataFusion's planner sees of a Delta table.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -19,12 +18,9 @@ use super::features::check_readable;
 use super::files_scan::{FilesScan, ScanFile};
 use super::keys::{Asked, KeyedRead, KeyedScan};
 use super::positions::with_positions;
-use super::predicate::ReadPredicate;
-use super::prune::{PruneFile, Visible, kept};
-use super::read_set::{Read, ReadScope};
+use super::read_set::Read;
 use super::scan::ScanSummary;
 use super::snapshot::TableSnapshot;
-use super::statistics::StatisticsSchema;
 use super::table::TableHandle;
 use crate::error::{Error, Result};
 
@@ -192,44 +188,16 @@ impl TableProvider for DisjointTableProvider {
         let snapshot = &pin.snapshot;
         check_readable(&snapshot.protocol, &snapshot.metadata)?;
 
-        let schema = StatisticsSchema::of(snapshot);
-        let predicate = ReadPredicate::new(filters, &schema);
-        let candidates: Vec<_> = snapshot
-            .files
-            .iter()
-            .map(|add| PruneFile {
-                add,
-                exact_writer: false,
-            })
-            .collect();
-        let kept = kept(&predicate, &candidates, Visible::Statistics);
-
-        let scope = if filters.is_empty() {
-            ReadScope::WholeTable
-        } else {
-            ReadScope::Matching(Arc::new(predicate))
-        };
+        let (read, kept) = Read::of_scan(snapshot, filters);
         let summary = ScanSummary {
             table: self.handle.location().to_owned(),
             version: snapshot.version,
-            scope: scope.to_string(),
+            scope: read.scope.to_string(),
             files_total: snapshot.files.len(),
             files_pruned: snapshot.files.len() - kept.len(),
             collector: Arc::clone(&pin.collector),
         };
-        let files: HashSet<String> = kept
-            .iter()
-            .filter_map(|index| snapshot.files.get(*index))
-            .map(|add| add.path.clone())
-            .collect();
-        let ticket = pin.collector.record_for_now(
-            self.handle.location(),
-            Read {
-                scope,
-                version: snapshot.version,
-                files: Arc::new(files),
-            },
-        );
+        let ticket = pin.collector.record_for_now(self.handle.location(), read);
         let keyed = self.keyed().and_then(|keyed| {
             let state = keyed.state.as_ref()?;
             let scan = Arc::new(KeyedScan::new(

@@ -5,14 +5,19 @@
 //! the file.**
 
 mod evidence;
+mod facts;
+mod separate;
 mod view;
 
 use datafusion::common::pruning::PruningStatistics;
 use deltalake::kernel::Add;
 
+use self::evidence::Explained;
+pub use self::separate::separating_columns;
 use self::view::TermView;
 use super::predicate::{ReadPredicate, StatisticsTest, Term, Test};
 use super::statistics::{FileStatistics, StatisticsSchema};
+use crate::reason::{Reason, ReasonCode};
 
 /// Which facts about a file the pruner may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +37,37 @@ pub struct PruneFile<'a> {
     pub exact_writer: bool,
 }
 
+/// What the pruner decided about one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The file may hold a matching row.
+    Keep,
+    /// No row of the file can match.
+    Skip {
+        /// Whether partition values alone were enough.
+        by_partition: bool,
+    },
+}
+
+impl Outcome {
+    /// Whether the file is out of the way.
+    pub fn is_skip(self) -> bool {
+        matches!(self, Self::Skip { .. })
+    }
+}
+
 /// What the pruner decided about one file, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// The file may hold a matching row.
     Keep {
-        /// What could not be proved.
-        why: String,
+        /// What could not be proved, most telling first; never empty.
+        reasons: Vec<Reason>,
     },
     /// No row of the file can match.
     Skip {
-        /// The term that proves it, as text.
-        term: String,
-        /// Whether partition values alone were enough.
-        by_partition: bool,
+        /// The term that proves it, and by which numbers.
+        reason: Reason,
     },
 }
 
@@ -54,47 +76,68 @@ impl Decision {
     pub fn is_skip(&self) -> bool {
         matches!(self, Self::Skip { .. })
     }
+
+    /// The reasons, most telling first.
+    pub fn into_reasons(self) -> Vec<Reason> {
+        match self {
+            Self::Keep { reasons } => reasons,
+            Self::Skip { reason } => vec![reason],
+        }
+    }
+
+    /// The most telling reason.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Keep { reasons } => reasons.first(),
+            Self::Skip { reason } => Some(reason),
+        }
+    }
 }
 
-/// Judges every file; the answer has one decision a file, in order.
+/// Judges every file; the answer has one outcome a file, in order.
 ///
 /// A file is skipped as soon as one conjunct of `predicate` is disproved for all of its rows. It
 /// never fails: what cannot be evaluated keeps the file.
-pub fn prune(
-    predicate: &ReadPredicate,
-    files: &[PruneFile<'_>],
-    visible: Visible,
-) -> Vec<Decision> {
+pub fn prune(predicate: &ReadPredicate, files: &[PruneFile<'_>], visible: Visible) -> Vec<Outcome> {
     let statistics = FileStatistics::new(predicate.schema(), files, visible);
     judge(predicate, &statistics, visible)
         .into_iter()
-        .enumerate()
-        .map(|(file, disproof)| match disproof {
-            Some(Disproof::Term(term, pass)) => Decision::Skip {
-                term: evidence::skipped(predicate, &statistics, term, file),
+        .map(|disproof| match disproof {
+            Some(Disproof::Term(_, pass)) => Outcome::Skip {
                 by_partition: pass == Visible::PartitionValues,
             },
-            Some(Disproof::NoRows) => Decision::Skip {
-                term: "no rows".to_owned(),
+            Some(Disproof::NoRows) => Outcome::Skip {
                 by_partition: false,
             },
-            None => Decision::Keep {
-                why: evidence::kept(predicate, &statistics, visible, file),
-            },
+            None => Outcome::Keep,
         })
         .collect()
 }
 
-/// The positions of the files that [`prune`] keeps, without the reasons, which cost more than the
-/// judgement where there are many files.
+/// The positions of the files that [`prune`] keeps.
 pub fn kept(predicate: &ReadPredicate, files: &[PruneFile<'_>], visible: Visible) -> Vec<usize> {
-    let statistics = FileStatistics::new(predicate.schema(), files, visible);
-    judge(predicate, &statistics, visible)
-        .iter()
+    prune(predicate, files, visible)
+        .into_iter()
         .enumerate()
-        .filter(|(_, disproof)| disproof.is_none())
+        .filter(|(_, outcome)| !outcome.is_skip())
         .map(|(file, _)| file)
         .collect()
+}
+
+/// The outcome that [`prune`] has for one file, with its reasons, which cost more than the judgement.
+pub fn explain(predicate: &ReadPredicate, file: &PruneFile<'_>, visible: Visible) -> Decision {
+    let explained = Explained::new(predicate, std::slice::from_ref(file), visible);
+    match explained.judged() {
+        Some(Disproof::Term(term, pass)) => Decision::Skip {
+            reason: explained.skipped(term, pass),
+        },
+        Some(Disproof::NoRows) => Decision::Skip {
+            reason: Reason::new(ReasonCode::NoRows, "file has no rows"),
+        },
+        None => Decision::Keep {
+            reasons: explained.kept(),
+        },
+    }
 }
 
 /// Why no row of a file can match.

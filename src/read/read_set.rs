@@ -4,8 +4,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::logical_expr::Expr;
+
 use super::predicate::ReadPredicate;
+use super::prune::{PruneFile, Visible, kept};
 use super::snapshot::TableSnapshot;
+use super::statistics::StatisticsSchema;
 
 /// How much of the table a read looked at.
 ///
@@ -42,6 +46,38 @@ pub struct Read {
 }
 
 impl Read {
+    /// The read of a scan of `snapshot` that is handed `filters`, ANDed, and the positions of the
+    /// files it has to read.
+    pub fn of_scan(snapshot: &TableSnapshot, filters: &[Expr]) -> (Self, Vec<usize>) {
+        let schema = StatisticsSchema::of(snapshot);
+        let predicate = ReadPredicate::new(filters, &schema);
+        let candidates: Vec<_> = snapshot
+            .files
+            .iter()
+            .map(|add| PruneFile {
+                add,
+                exact_writer: false,
+            })
+            .collect();
+        let kept = kept(&predicate, &candidates, Visible::Statistics);
+        let scope = if filters.is_empty() {
+            ReadScope::WholeTable
+        } else {
+            ReadScope::Matching(Arc::new(predicate))
+        };
+        let files = kept
+            .iter()
+            .filter_map(|index| snapshot.files.get(*index))
+            .map(|add| add.path.clone())
+            .collect();
+        let read = Self {
+            scope,
+            version: snapshot.version,
+            files: Arc::new(files),
+        };
+        (read, kept)
+    }
+
     /// A read of all rows of `snapshot`.
     pub fn whole_table(snapshot: &TableSnapshot) -> Self {
         Self {

@@ -18,6 +18,7 @@
 
 mod bound;
 mod column;
+mod doubt;
 mod json;
 mod leaf;
 mod partition;
@@ -38,6 +39,7 @@ use self::bound::Trust;
 pub(crate) use self::bound::has_null_count;
 use self::column::ColumnFacts;
 pub(crate) use self::column::Nulls;
+pub(crate) use self::doubt::{Assumption, Needed};
 use self::json::FileJson;
 pub(crate) use self::leaf::Leaf;
 use self::partition::PartitionValue;
@@ -103,6 +105,7 @@ pub struct FileStatistics<'a> {
     files: &'a [PruneFile<'a>],
     json: Vec<FileJson<'a>>,
     leaves: Mutex<HashMap<Leaf, Arc<ColumnArrays>>>,
+    assumption: Assumption,
 }
 
 /// One leaf of all files.
@@ -136,6 +139,7 @@ impl<'a> FileStatistics<'a> {
             files,
             json,
             leaves: Mutex::default(),
+            assumption: Assumption::Nothing,
         }
     }
 
@@ -165,6 +169,9 @@ impl<'a> FileStatistics<'a> {
     /// Whether the file at `index` is known to hold no NaN in `leaf`; only columns can be, not fields
     /// inside of them.
     pub(crate) fn is_nan_free(&self, index: usize, leaf: &Leaf) -> bool {
+        if self.assumption == Assumption::NoNan {
+            return true;
+        }
         let Some(field) = self.schema.field(leaf).filter(|_| !leaf.is_nested()) else {
             return false;
         };
@@ -218,6 +225,7 @@ impl<'a> FileStatistics<'a> {
                         exact_decimals: file.exact_writer
                             || tag(file.add, EXACT_STATISTICS_TAG) == Some("true"),
                         prefix_length: self.schema.string_prefix_length,
+                        as_stated: self.assumption == Assumption::BoundsAsStated,
                     };
                     let wide = file.add.deletion_vector.is_some() || !json.tight;
                     ColumnFacts::of_data(json, &path, wide, trust)

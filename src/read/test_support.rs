@@ -11,7 +11,7 @@ use datafusion::prelude::SessionContext;
 use deltalake::kernel::{Add, DeletionVectorDescriptor, StorageType};
 
 use super::predicate::ReadPredicate;
-use super::prune::{Decision, PruneFile, Visible, prune};
+use super::prune::{Decision, PruneFile, Visible, explain};
 use super::statistics::StatisticsSchema;
 
 /// A table with `columns`, partitioned by `partitions`.
@@ -104,12 +104,11 @@ pub(crate) fn predicate(schema: &StatisticsSchema, sql: &str) -> ReadPredicate {
 
 /// The decision about one file.
 pub(crate) fn decide(schema: &StatisticsSchema, sql: &str, add: &Add) -> Decision {
-    prune(
+    explain(
         &predicate(schema, sql),
-        &[unknown_writer(add)],
+        &unknown_writer(add),
         Visible::Statistics,
     )
-    .remove(0)
 }
 
 /// Whether one file is skipped.

@@ -223,10 +223,9 @@ impl FileWriters {
         }
         for part in split_by_partition(&rows, &self.partition_columns)? {
             self.check_partition_nulls(&part.values)?;
-            let sources = match sources {
-                Some(sources) => Some(sources.split_off(&part.rows, columns)?),
-                None => None,
-            };
+            let sources = sources
+                .map(|sources| sources.split_off(&part.rows, columns))
+                .transpose()?;
             let rows = project(&part.rows, &self.file_columns, &self.file_schema)?;
             let key = FileKey {
                 group,

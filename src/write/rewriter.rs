@@ -67,8 +67,7 @@ impl Rewriter {
         change: Change,
         input: SendableRecordBatchStream,
     ) -> DFResult<StatementResult> {
-        let progress = self.metrics.progress.clone();
-        let mut output = Output::new(&self.target, change, progress).await?;
+        let mut output = Output::new(&self.target, change, self.metrics.progress.clone()).await?;
         let input = self.cancellation.stop(input);
         match self.change(&mut output, change, input).await {
             Ok(outcome) => {

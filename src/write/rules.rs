@@ -147,8 +147,8 @@ impl RowRules {
         Ok(rows)
     }
 
-    /// The columns that rows come in and leave with: any column may hold NULL, which the table may make
-    /// something of, and which is refused where the rows are written if it stays.
+    /// The columns that rows come in with: NULL may stand where the table makes a value. If it stays,
+    /// it is refused where the rows are written.
     fn loose_schema(&self) -> SchemaRef {
         let filled = |index: usize| {
             let default = self.defaults.iter().any(|rule| rule.column == index);
@@ -312,6 +312,3 @@ fn text_at(values: &ArrayRef, row: usize) -> String {
         None => text,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -22,7 +22,6 @@ pub(super) struct TableRows {
     handle: Arc<TableHandle>,
     snapshot: Arc<TableSnapshot>,
     context: Arc<TaskContext>,
-    cancellation: Cancellation,
 }
 
 /// Which rows of a file.
@@ -63,7 +62,6 @@ impl TableRows {
             handle: Arc::clone(handle),
             snapshot: Arc::clone(snapshot),
             context: Arc::clone(context),
-            cancellation: Cancellation::of(context.session_config()),
         }
     }
 
@@ -110,10 +108,9 @@ impl TableRows {
             projection,
             None,
         )?;
+        let rows = source.execute(0, Arc::clone(&self.context))?;
         Ok(ExactRows {
-            rows: self
-                .cancellation
-                .stop(source.execute(0, Arc::clone(&self.context))?),
+            rows: Cancellation::of(self.context.session_config()).stop(rows),
             path: self.file(file)?.path.clone(),
             expected,
             read: 0,

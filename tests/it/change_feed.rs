@@ -5,7 +5,7 @@ mod limits;
 mod merge;
 mod published;
 mod random;
-mod reader;
+pub mod reader;
 mod statements;
 mod transactions;
 

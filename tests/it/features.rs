@@ -203,6 +203,13 @@ async fn tables_that_cannot_be_written_are_read_and_every_change_is_refused_by_n
         (
             table()
                 .await
+                .features(&[], &["appendOnly"])
+                .property("delta.enableChangeDataFeed", "true"),
+            "changeDataFeed",
+        ),
+        (
+            table()
+                .await
                 .features(&[], &["inCommitTimestamp"])
                 .property("delta.enableInCommitTimestamps", "true"),
             "inCommitTimestamp",

@@ -142,7 +142,9 @@ async fn null_in_a_not_null_column_is_refused_by_every_statement() {
             "{statement}: {error}"
         );
         assert!(
-            error.to_string().contains(&format!("column {column},")),
+            error
+                .to_string()
+                .contains(&format!("NOT NULL of the column {column} ")),
             "{statement}: {error}"
         );
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What every stage may use.
-const BASE: [&str; 6] = [
+const BASE: [&str; 7] = [
     "error",
     "config",
     "cancellation",
     "clock",
     "storage",
     "action_batch",
+    "reason",
 ];
 
 /// For each stage: the stages below it that it may use.
@@ -21,6 +22,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("hook", &["read", "commit"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),
+    ("explain", &["read", "commit", "session"]),
     ("history", &["read", "commit"]),
     // The command line uses the library by its public names.
     ("cli", &[]),

@@ -43,6 +43,7 @@ mod reading;
 mod refusals;
 mod rerun;
 mod rewritten_files;
+mod rules;
 mod scenarios;
 mod session;
 mod slt;

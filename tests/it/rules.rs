@@ -5,6 +5,7 @@ mod concurrent;
 mod create;
 mod deltalake;
 mod expressions;
+mod feed;
 mod generated;
 mod shapes;
 mod statements;

@@ -14,6 +14,7 @@ use super::*;
 use crate::cancellation::Cancellation;
 use crate::commit::fixtures::{actions, add, matching, nothing, remove, snapshot, whole_table};
 use crate::commit::{Actions, Backoff, CommitOptions, CommitStyle, Operation, commit_style};
+use crate::error::ErrorKind;
 use crate::read::read_set::{Read, ReadSet};
 
 const READ_VERSION: u64 = 4;
@@ -523,6 +524,8 @@ async fn attempts_are_bounded() {
     let id = transaction.txn_id;
     let error = transaction.commit(&table.log_store()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Contended);
+    let reason = crate::commit::reason_of(&error).expect("a reason");
+    assert_eq!(reason.code, crate::reason::ReasonCode::AttemptsUsedUp);
     assert_eq!(table.puts(), [5, 6, 7, 8, 9]);
     assert!(table.versions_of(id).await.is_empty());
 }

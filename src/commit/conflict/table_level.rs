@@ -3,22 +3,23 @@
 use deltalake::kernel::DomainMetadata;
 use serde_json::Value;
 
-use super::{CheckInput, ConflictKind, Findings};
+use super::findings::Findings;
+use super::{CheckInput, ConflictKind};
 use crate::commit::actions::Actions;
 use crate::commit::table_change::{metadata_conflict, protocol_conflict};
 use crate::read::clustering::{CLUSTERING_DOMAIN, parse_configuration};
+use crate::reason::ReasonCode;
 
-pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
+pub(super) fn check<'a>(input: &CheckInput<'a>, findings: &mut Findings<'a>) {
     let snapshot = input.net_effect.snapshot();
     let ours = input.actions;
     for winner in input.net_effect.winners() {
         let theirs = &winner.actions;
         for name in &theirs.unknown {
-            findings.conflict(
+            findings.table_conflict(
                 ConflictKind::ProtocolChanged,
                 winner,
-                None,
-                None,
+                ReasonCode::UnknownAction,
                 format!("it holds an action that is not understood: {name}"),
             );
         }
@@ -30,7 +31,12 @@ pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
                 found => found,
             };
             if let Some(why) = why {
-                findings.conflict(ConflictKind::ProtocolChanged, winner, None, None, why);
+                findings.table_conflict(
+                    ConflictKind::ProtocolChanged,
+                    winner,
+                    ReasonCode::ProtocolChange,
+                    why,
+                );
             }
         }
         if let Some(metadata) = &theirs.metadata {
@@ -42,7 +48,12 @@ pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
                 found => found,
             };
             if let Some(why) = why {
-                findings.conflict(ConflictKind::MetadataChanged, winner, None, None, why);
+                findings.table_conflict(
+                    ConflictKind::MetadataChanged,
+                    winner,
+                    ReasonCode::MetadataChange,
+                    why,
+                );
             }
         }
         for transaction in &theirs.transactions {
@@ -51,11 +62,10 @@ pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
                 .iter()
                 .any(|own| own.app_id == transaction.app_id)
             {
-                findings.conflict(
+                findings.table_conflict(
                     ConflictKind::ConcurrentTransaction,
                     winner,
-                    None,
-                    None,
+                    ReasonCode::ApplicationTransaction,
                     format!(
                         "application {} committed its version {}",
                         transaction.app_id, transaction.version
@@ -65,20 +75,18 @@ pub(super) fn check(input: &CheckInput<'_>, findings: &mut Findings) {
         }
         for domain in &theirs.domains {
             if let Some(column) = unknown_clustering_column(domain, ours) {
-                findings.conflict(
+                findings.table_conflict(
                     ConflictKind::ConcurrentDomainMetadata,
                     winner,
-                    None,
-                    None,
+                    ReasonCode::ClusteringChange,
                     format!("the table is now clustered by {column}, of which our files hold no statistics"),
                 );
             }
             if ours.domains.iter().any(|own| own.domain == domain.domain) {
-                findings.conflict(
+                findings.table_conflict(
                     ConflictKind::ConcurrentDomainMetadata,
                     winner,
-                    None,
-                    None,
+                    ReasonCode::DomainMetadata,
                     format!("both change domain {}", domain.domain),
                 );
             }

@@ -781,7 +781,7 @@ fn conflicts_are_ordered_and_explained() {
     assert_eq!(found.winners, Some(5..=6));
     assert_eq!(
         (found.candidates, found.skipped, found.evidence.len()),
-        (1, 0, 1)
+        (1, 0, 2)
     );
     let text = found.to_string();
     for part in [

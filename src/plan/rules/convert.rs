@@ -5,160 +5,49 @@
 //! `concat` of NULL is NULL there, names fold in no way and match in any case. So what is known to mean
 //! the same is translated piece by piece, and everything else is refused by name; nothing depends on
 //! the functions or the dialect of the session.
-//!
-//! Spark's `"text"` is a text, and `deltalake` puts names into double quotes. It is a text here, unless
-//! the expression has no meaning then and has one with names.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Fields, SchemaRef};
+use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Column, DFSchema};
-use datafusion::execution::context::ExecutionProps;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::Case;
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, lit};
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::physical_expr::create_physical_expr;
-use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, CeilFloorKind, DateTimeField, Expr as SqlExpr, Ident, TypedString,
     UnaryOperator, Value,
 };
-use datafusion::sql::sqlparser::dialect::DatabricksDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::expression::Reason;
 use super::functions::{call, parts};
-use super::typed::{
-    Family, arithmetic, compare, data_type_of, family_of, one_family, to_type, type_named,
-};
+use super::typed::{Family, arithmetic, compare, family_of, one_family, to_type, type_named};
 
 /// How deep an expression may be nested; deeper ones would take much of the stack.
 const MAX_DEPTH: usize = 64;
 
-/// Why an expression is not understood.
-pub(super) type Reason = String;
-
-/// An expression over the columns of a table.
-#[derive(Debug, Clone)]
-pub(super) struct Expression {
-    expr: Expr,
-    data_type: DataType,
-    columns: Vec<usize>,
-    schema: Arc<DFSchema>,
-}
-
-impl Expression {
-    /// The type of its values.
-    pub(super) fn data_type(&self) -> &DataType {
-        &self.data_type
-    }
-
-    /// The columns it uses, by index.
-    pub(super) fn columns(&self) -> &[usize] {
-        &self.columns
-    }
-
-    /// The same with values of the type of a column.
-    pub(super) fn in_type(mut self, to: &DataType) -> Result<Self, Reason> {
-        self.expr = to_type(self.expr, to, &self.schema)?;
-        self.data_type = to.clone();
-        Ok(self)
-    }
-
-    /// The expression in the form that is evaluated.
-    pub(super) fn physical(&self) -> Result<Arc<dyn PhysicalExpr>, Reason> {
-        let context = SimplifyContext::builder()
-            .with_schema(Arc::clone(&self.schema))
-            .build();
-        ExprSimplifier::new(context)
-            .coerce(self.expr.clone(), &self.schema)
-            .and_then(|expr| {
-                create_physical_expr(
-                    &expr,
-                    &self.schema,
-                    &ExecutionProps::new(),
-                    &PhysicalPlanningContext::default(),
-                )
-            })
-            .map_err(|error| error.to_string())
-    }
-}
-
-/// The expression that `text` is for a table with the columns `schema`.
-pub(super) fn parse(text: &str, schema: &SchemaRef) -> Result<Expression, Reason> {
-    let sql = parse_text(text)?;
-    let schema = DFSchema::try_from(Arc::clone(schema)).map_err(|error| error.to_string())?;
-    let converted = |quoted| {
-        let converter = Converter {
-            schema: &schema,
-            quoted,
-            doubly: Cell::new(false),
-        };
-        let found = converter.expr(&sql, 0).and_then(|expr| {
-            let data_type = data_type_of(&expr, &schema)?;
-            Ok((expr, data_type))
-        });
-        (found, converter.doubly.get())
-    };
-    let (expr, data_type) = match converted(Quoted::Text) {
-        (Ok(found), false) => found,
-        (Ok(found), true) => match converted(Quoted::Name).0 {
-            // An expression about no column says nothing: names are meant.
-            Ok(with_names) if found.0.column_refs().is_empty() => with_names,
-            Ok(_) => {
-                return Err(
-                    "what stands in double quotes may be a text or a column; put texts into single \
-                     quotes and names into backticks"
-                        .to_owned(),
-                );
-            }
-            Err(_) => found,
-        },
-        (Err(reason), false) => return Err(reason),
-        (Err(reason), true) => converted(Quoted::Name).0.map_err(|_| reason)?,
-    };
-    let mut columns: Vec<usize> = expr
-        .column_refs()
-        .into_iter()
-        .filter_map(|column| schema.maybe_index_of_column(column))
-        .collect();
-    columns.sort_unstable();
-    Ok(Expression {
-        expr,
-        data_type,
-        columns,
-        schema: Arc::new(schema),
-    })
-}
-
-fn parse_text(text: &str) -> Result<SqlExpr, Reason> {
-    let cannot = |why: String| format!("it cannot be parsed: {why}");
-    if text.contains('\\') {
-        // Where it escapes and where it stands for itself depends on Spark's settings.
-        return Err("a backslash in it may mean one thing or another".to_owned());
-    }
-    let mut parser = Parser::new(&DatabricksDialect)
-        .try_with_sql(text)
-        .map_err(|error| cannot(error.to_string()))?;
-    let sql = parser
-        .parse_expr()
-        .map_err(|error| cannot(error.to_string()))?;
-    match parser.peek_token().token {
-        Token::EOF => Ok(sql),
-        token => Err(cannot(format!("{token} is left over"))),
-    }
-}
-
 /// What stands in double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quoted {
+pub(super) enum Quoted {
     Text,
     Name,
+}
+
+/// The expression of DataFusion that `sql` is for the columns `schema`, or why it is none; and whether
+/// something in it stands in double quotes.
+pub(super) fn convert(
+    sql: &SqlExpr,
+    schema: &DFSchema,
+    quoted: Quoted,
+) -> (Result<Expr, Reason>, bool) {
+    let converter = Converter {
+        schema,
+        quoted,
+        doubly: Cell::new(false),
+    };
+    let expr = converter.expr(sql, 0);
+    (expr, converter.doubly.get())
 }
 
 struct Converter<'a> {
@@ -574,10 +463,7 @@ pub(super) fn number_literal(digits: &str) -> Result<Expr, Reason> {
 }
 
 /// The field that `name` means.
-pub(super) fn find<'f>(
-    fields: &'f Fields,
-    name: &str,
-) -> Result<&'f Arc<arrow::datatypes::Field>, Reason> {
+pub(super) fn find<'f>(fields: &'f Fields, name: &str) -> Result<&'f Arc<Field>, Reason> {
     if let Some(exact) = fields.iter().find(|field| field.name() == name) {
         return Ok(exact);
     }

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
 };
 
-use super::convert::{Reason, find};
+use super::convert::find;
+use super::expression::Reason;
 use super::typed::{
     Family, arrow_type_named, compare, data_type_of, family_of, one_family, to_type,
 };

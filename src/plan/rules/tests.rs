@@ -18,7 +18,7 @@ fn rows() -> RecordBatch {
         Arc::new(Field::new("Inner", DataType::Int64, true)),
         Arc::new(Int64Array::from(vec![Some(7), None])) as ArrayRef,
     )]);
-    let columns: Vec<(&str, ArrayRef)> = vec![
+    let columns: [(&str, ArrayRef); 12] = [
         ("i", Arc::new(Int32Array::from(vec![Some(3), None]))),
         ("l", Arc::new(Int64Array::from(vec![Some(-4), None]))),
         ("d", Arc::new(Float64Array::from(vec![Some(-0.0), None]))),
@@ -75,7 +75,7 @@ fn values(text: &str) -> Result<[String; 2], String> {
 
 #[test]
 fn expressions_mean_what_they_mean_in_spark() {
-    let long = vec!["(i > 2 OR i IS NULL)"; 200].join(" AND ");
+    let long = ["(i > 2 OR i IS NULL)"; 200].join(" AND ");
     for (text, expected) in [
         // Names.
         ("I + L", ["-1", "NULL"]),
@@ -199,6 +199,12 @@ fn what_may_mean_something_else_is_refused_with_the_reason() {
         ("CAST(d AS STRING) = 'x'", "cast"),
         ("CAST(ts AS STRING) = 'x'", "cast"),
         ("CAST(day AS INT) > 0", "cast"),
+        ("CAST(s AS DATE) = day", "cast"),
+        ("CAST(s AS BOOLEAN)", "cast"),
+        ("day > s", "cast"),
+        ("day > '20240229'", "cast"),
+        ("day > '2024-02-29 10:00'", "cast"),
+        ("ts > 'yesterday'", "cast"),
         ("CAST(s AS DECIMAL(10, 2)) > 0", "cast"),
         ("n = '1.25'::decimal(10, 1)", "cast"),
         (

@@ -7,7 +7,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, cast,
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
-use super::convert::{Reason, number_literal};
+use super::convert::number_literal;
+use super::expression::Reason;
 
 /// Kinds of types; within one, values are compared the same way by everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,11 +84,11 @@ pub(super) fn compare(
         (Family::Number, Family::Number) if is_float(&types.0) || is_float(&types.1) => Ok(
             binary_expr(one_zero_one_nan(left), op, one_zero_one_nan(right)),
         ),
-        (Family::Time, Family::Text) if is_literal(&right) => {
-            Ok(binary_expr(left, op, cast(right, types.0)))
+        (Family::Time, Family::Text) => {
+            Ok(binary_expr(left, op, to_type(right, &types.0, schema)?))
         }
-        (Family::Text, Family::Time) if is_literal(&left) => {
-            Ok(binary_expr(cast(left, types.1), op, right))
+        (Family::Text, Family::Time) => {
+            Ok(binary_expr(to_type(left, &types.1, schema)?, op, right))
         }
         (Family::Null, Family::Other) | (Family::Other, _) | (_, Family::Other) => Err(format!(
             "{left} {op} {right} compares values that are not plain"
@@ -101,8 +102,27 @@ pub(super) fn compare(
     }
 }
 
-fn is_literal(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(..))
+/// Whether `expr` is a text that everybody reads as the same time. What engines make of other forms
+/// differs, and so do the forms that the texts of a column may have.
+fn is_time_text(expr: &Expr, to: &DataType) -> bool {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else {
+        return false;
+    };
+    let is_date = |text: &str| {
+        text.len() == 10
+            && text
+                .chars()
+                .zip("dddd-dd-dd".chars())
+                .all(|(found, wanted)| match wanted {
+                    'd' => found.is_ascii_digit(),
+                    other => found == other,
+                })
+    };
+    match (to, text.get(..10)) {
+        (DataType::Date32, _) => is_date(text),
+        (_, Some(date)) => is_date(date),
+        _ => false,
+    }
 }
 
 fn one_zero_one_nan(expr: Expr) -> Expr {
@@ -187,7 +207,8 @@ pub(super) fn to_type(expr: Expr, to: &DataType, schema: &DFSchema) -> Result<Ex
         (Family::Number, Family::Text) => from.is_integer(),
         (Family::Boolean, Family::Text) => true,
         (Family::Time, Family::Text) => from == DataType::Date32,
-        (Family::Text, Family::Text | Family::Time | Family::Boolean) => true,
+        (Family::Text, Family::Text) => true,
+        (Family::Text, Family::Time) => is_time_text(&expr, to),
         (Family::Text, Family::Number) => whole_or_decimal(to) && to.is_integer() || is_float(to),
         (Family::Time, Family::Time) => true,
         _ => false,

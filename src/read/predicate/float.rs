@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 
-use super::shape::{Operand, Shape};
+use super::shape::{Operand, Shape, Why};
 use crate::read::statistics::Leaf;
+use crate::reason::ReasonCode;
 
 /// `operand op literal` over floats: exact where no NaN can match, else only in files without NaN.
 ///
@@ -19,14 +20,17 @@ use crate::read::statistics::Leaf;
 /// nothing.
 pub(super) fn compare(mut operand: Operand, op: Operator, literal: ScalarValue) -> Shape {
     if is_nan(&literal) {
-        return Shape::Unusable("compares with NaN".to_owned());
+        return Shape::Unusable(Why {
+            code: ReasonCode::NanPossible,
+            text: "compares with NaN".to_owned(),
+        });
     }
     let op = if is_zero(&literal) {
         match op {
             Operator::Lt => Operator::LtEq,
             Operator::Gt => Operator::GtEq,
             Operator::NotEq | Operator::IsDistinctFrom => {
-                return Shape::Unusable("zero has two signs".to_owned());
+                return Shape::Unusable(Why::form("zero has two signs"));
             }
             other => other,
         }

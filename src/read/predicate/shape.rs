@@ -8,6 +8,26 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_plan::PhysicalExpr;
 
 use crate::read::statistics::Leaf;
+use crate::reason::ReasonCode;
+
+/// Why statistics cannot decide a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Why {
+    /// The kind of reason.
+    pub(crate) code: ReasonCode,
+    /// In words.
+    pub(crate) text: String,
+}
+
+impl Why {
+    /// The form of the condition is not looked into.
+    pub(crate) fn form(text: impl Into<String>) -> Self {
+        Self {
+            code: ReasonCode::UnusableTerm,
+            text: text.into(),
+        }
+    }
+}
 
 /// A column, perhaps cast in ways that keep the order of its values.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +54,8 @@ pub(crate) struct ValueTest {
     pub(crate) leaves: Vec<Leaf>,
     /// The leaves under names of their own.
     pub(crate) schema: SchemaRef,
-    /// Why bounds cannot decide it.
-    pub(crate) why: String,
+    /// Why bounds cannot decide it; nothing where they need not.
+    pub(crate) why: Option<Why>,
 }
 
 /// `operand [NOT] IN (values)`.
@@ -52,8 +72,8 @@ pub(crate) struct SetTest {
 /// A predicate without NOT that is true wherever the original one is.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// `true`, since statistics cannot decide it; the text says why.
-    Unusable(String),
+    /// `true`, since statistics cannot decide it, and why.
+    Unusable(Why),
     /// `true` by itself.
     Always,
     /// False or NULL for every row.

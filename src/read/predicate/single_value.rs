@@ -15,7 +15,7 @@ use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::path::leaf_of;
-use super::shape::ValueTest;
+use super::shape::{ValueTest, Why};
 use crate::read::statistics::{Leaf, StatisticsSchema, has_null_count};
 
 /// The leaves that `expr` uses, if it uses some and gives one answer for their values, now and
@@ -49,7 +49,7 @@ pub(super) fn value_test(
     expr: &Expr,
     negated: bool,
     leaves: Vec<Leaf>,
-    why: String,
+    why: Option<Why>,
     schema: &StatisticsSchema,
 ) -> Option<ValueTest> {
     // Names of their own, so that dots, case and duplicates mean nothing.

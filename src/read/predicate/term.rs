@@ -11,7 +11,7 @@ use datafusion::physical_expr::expressions::{
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::shape::{Operand, SetTest, Shape, ValueTest};
+use super::shape::{Operand, SetTest, Shape, ValueTest, Why};
 use crate::read::statistics::Leaf;
 
 /// A conjunct: its text and what decides it.
@@ -27,7 +27,7 @@ pub(crate) struct Term {
 #[derive(Debug, Clone)]
 pub(crate) enum Test {
     /// Not at all, and why.
-    Unusable(String),
+    Unusable(Why),
     /// It is true by itself.
     Always,
     /// No row ever satisfies it.
@@ -49,6 +49,8 @@ pub(crate) struct StatisticsTest {
     pub(crate) operands: Vec<Operand>,
     /// The facts it uses.
     pub(crate) facts: Vec<Fact>,
+    /// What it was made from, for evidence.
+    pub(crate) shape: Shape,
 }
 
 /// A leaf that is decided outside of the formula.
@@ -78,7 +80,7 @@ impl Term {
             Shape::Never => Test::Never,
             shape => match StatisticsTest::new(shape) {
                 Some(test) => Test::Statistics(Arc::new(test)),
-                None => Test::Unusable("its form".to_owned()),
+                None => Test::Unusable(Why::form("its form")),
             },
         };
         Self { text, test }
@@ -99,9 +101,10 @@ impl StatisticsTest {
         seen
     }
 
-    fn new(shape: Shape) -> Option<Self> {
+    /// The test that decides `shape`; `None` where it can decide nothing.
+    pub(crate) fn new(shape: Shape) -> Option<Self> {
         let mut builder = Builder::default();
-        let expr = builder.build(shape);
+        let expr = builder.build(shape.clone());
         let operands = builder
             .operands
             .iter()
@@ -122,6 +125,7 @@ impl StatisticsTest {
             pruning,
             operands: builder.operands,
             facts: builder.facts,
+            shape,
         })
     }
 }

@@ -55,7 +55,7 @@ fn needs_values(term: &Term) -> bool {
         Test::Statistics(test) => {
             test.operands.is_empty()
                 && test.facts.iter().all(|fact| match fact {
-                    Fact::Value(value) => !value.why.is_empty(),
+                    Fact::Value(value) => value.why.is_some(),
                     Fact::Set(_) => false,
                 })
         }

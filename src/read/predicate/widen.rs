@@ -14,9 +14,10 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator, Volati
 use super::cast::{fit, is_monotone, is_ordered, is_text};
 use super::float;
 use super::path::leaf_of;
-use super::shape::{Operand, SetTest, Shape};
+use super::shape::{Operand, SetTest, Shape, Why};
 use super::single_value::{leaves_of, value_test};
 use crate::read::statistics::{Leaf, StatisticsSchema, touches_float};
+use crate::reason::ReasonCode;
 
 /// Deepest nesting of AND, OR and NOT that is looked into. Chains of one operator count once.
 const MAX_DEPTH: usize = 128;
@@ -34,7 +35,7 @@ impl Widener<'_> {
     /// The shape of `expr`, or of `NOT expr` if `negated`.
     fn widen(&self, expr: &Expr, negated: bool, depth: usize) -> Shape {
         if depth > MAX_DEPTH {
-            return Shape::Unusable("nested too deeply".to_owned());
+            return Shape::Unusable(Why::form("nested too deeply"));
         }
         let depth = depth + 1;
         match expr {
@@ -57,7 +58,7 @@ impl Widener<'_> {
             Expr::Literal(value, _) => match value {
                 ScalarValue::Boolean(Some(value)) if *value != negated => Shape::Always,
                 ScalarValue::Boolean(_) | ScalarValue::Null => Shape::Never,
-                _ => Shape::Unusable("not a condition".to_owned()),
+                _ => Shape::Unusable(Why::form("not a condition")),
             },
             // A row passes `x IS TRUE` exactly if it passes `x`, and `x IS FALSE` exactly if it
             // passes `NOT x`. Their negations also let NULL pass and are leaves.
@@ -77,22 +78,26 @@ impl Widener<'_> {
         let partitions = leaves.iter().all(|leaf| self.schema.is_partition(leaf));
         // Partition timestamps without a zone have bounds but no value.
         let bounds = if partitions && !leaves.iter().any(|leaf| self.is_zoned(leaf)) {
-            Shape::Unusable(String::new())
+            None
         } else {
-            self.by_bounds(condition, negated)
+            Some(self.by_bounds(condition, negated))
         };
         let value = |why| value_test(condition, negated, leaves, why, self.schema);
         match bounds {
-            Shape::Unusable(why) => match value(why.clone()) {
+            None => match value(None) {
+                Some(test) => Shape::Value(test),
+                None => Shape::Unusable(reason(condition, self.schema)),
+            },
+            Some(Shape::Unusable(why)) => match value(Some(why.clone())) {
                 Some(test) => Shape::Value(test),
                 None => Shape::Unusable(why),
             },
             // Bounds say less than values here.
-            shape if partitions || matches!(shape, Shape::Like(..)) => match value(String::new()) {
+            Some(shape) if partitions || matches!(shape, Shape::Like(..)) => match value(None) {
                 Some(test) => Shape::and(vec![shape, Shape::Value(test)]),
                 None => shape,
             },
-            shape => shape,
+            Some(shape) => shape,
         }
     }
 
@@ -268,7 +273,10 @@ fn compare(operand: Operand, op: Operator, literal: &ScalarValue) -> Shape {
             | Operator::IsNotDistinctFrom
     );
     if !known || !is_ordered(&operand.data_type) {
-        return Shape::Unusable(format!("{op} on {}", operand.data_type));
+        return Shape::Unusable(Why {
+            code: ReasonCode::TypeRule,
+            text: format!("{op} on {}", operand.data_type),
+        });
     }
     if literal.is_null() {
         return match op {
@@ -278,7 +286,10 @@ fn compare(operand: Operand, op: Operator, literal: &ScalarValue) -> Shape {
         };
     }
     let Some(literal) = fit(literal, &operand.data_type) else {
-        return Shape::Unusable(format!("{literal} is not a value of {}", operand.data_type));
+        return Shape::Unusable(Why::form(format!(
+            "{literal} is not a value of {}",
+            operand.data_type
+        )));
     };
     if touches_float(&operand.data_type) {
         float::compare(operand, op, literal)
@@ -312,28 +323,36 @@ fn chain(expr: &Expr, op: Operator) -> Vec<&Expr> {
 }
 
 /// Why statistics cannot decide `leaf`.
-fn reason(leaf: &Expr, schema: &StatisticsSchema) -> String {
+fn reason(leaf: &Expr, schema: &StatisticsSchema) -> Why {
     let mut found = None;
+    let form = |text: String| Some(Why::form(text));
     let walked = leaf.apply(|node| {
         let why = match node {
             Expr::Column(column) if schema.index_of(&column.name).is_none() => {
-                Some(format!("no column {}", column.name))
+                form(format!("no column {}", column.name))
             }
+            Expr::Column(column) => type_rule(column.name(), schema),
             Expr::ScalarSubquery(_)
             | Expr::InSubquery(_)
             | Expr::Exists(_)
-            | Expr::SetComparison(_) => Some("subquery".to_owned()),
-            Expr::OuterReferenceColumn(..) => Some("outer reference".to_owned()),
-            Expr::Placeholder(_) => Some("parameter".to_owned()),
-            Expr::AggregateFunction(_) => Some("aggregate".to_owned()),
-            Expr::WindowFunction(_) => Some("window function".to_owned()),
-            Expr::TryCast(_) => Some("TRY_CAST".to_owned()),
-            Expr::Case(_) => Some("CASE".to_owned()),
-            Expr::ScalarFunction(function) => Some(match function.func.signature().volatility {
-                Volatility::Volatile => format!("{} is volatile", function.name()),
-                _ => format!("function {}", function.name()),
-            }),
-            Expr::Cast(cast) => Some(format!("cast to {}", cast.field.data_type())),
+            | Expr::SetComparison(_) => form("subquery".to_owned()),
+            Expr::OuterReferenceColumn(..) => form("outer reference".to_owned()),
+            Expr::Placeholder(_) => form("parameter".to_owned()),
+            Expr::AggregateFunction(_) => form("aggregate".to_owned()),
+            Expr::WindowFunction(_) => form("window function".to_owned()),
+            Expr::TryCast(_) => form("TRY_CAST".to_owned()),
+            Expr::Case(_) => form("CASE".to_owned()),
+            Expr::ScalarFunction(function) => {
+                let name = function.name();
+                match function.func.signature().volatility {
+                    Volatility::Volatile => Some(Why {
+                        code: ReasonCode::VolatileTerm,
+                        text: format!("{name} is volatile"),
+                    }),
+                    _ => form(format!("function {name}")),
+                }
+            }
+            Expr::Cast(cast) => form(format!("cast to {}", cast.field.data_type())),
             _ => None,
         };
         found = why;
@@ -345,6 +364,16 @@ fn reason(leaf: &Expr, schema: &StatisticsSchema) -> String {
     });
     match (walked, found) {
         (Ok(_), Some(why)) => why,
-        _ => "its form".to_owned(),
+        _ => Why::form("its form"),
     }
+}
+
+/// A column that is a condition by itself, or one whose type has no statistics.
+fn type_rule(column: &str, schema: &StatisticsSchema) -> Option<Why> {
+    let data_type = schema.schema.field(schema.index_of(column)?).data_type();
+    let rule = *data_type == DataType::Boolean || data_type.is_nested();
+    rule.then(|| Why {
+        code: ReasonCode::TypeRule,
+        text: format!("statistics of {data_type} prove nothing"),
+    })
 }

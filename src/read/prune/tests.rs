@@ -1,3 +1,4 @@
+mod evidence;
 mod field_reports;
 mod negation;
 mod single_values;
@@ -670,21 +671,17 @@ fn only_partition_values_are_seen_with_skipping_off() {
             .to_owned(),
     );
     let decide = |sql| {
-        prune(
+        explain(
             &predicate(&schema, sql),
-            &[unknown_writer(&add)],
+            &unknown_writer(&add),
             Visible::PartitionValues,
         )
-        .remove(0)
     };
     for sql in ["x < 5", "x IS NULL", "x IN (1, 2, 3, 4)", "p = 1 OR x < 5"] {
-        assert_eq!(
-            decide(sql),
-            Decision::Keep {
-                why: "statistics not used".to_owned()
-            },
-            "{sql}"
-        );
+        let decision = decide(sql);
+        let code = decision.reason().map(|reason| reason.code);
+        assert!(!decision.is_skip(), "{sql}");
+        assert_eq!(code, Some(ReasonCode::StatisticsNotUsed), "{sql}");
     }
     for sql in [
         "p = 1",
@@ -693,16 +690,8 @@ fn only_partition_values_are_seen_with_skipping_off() {
         "p = 1 OR (x < 5 AND p = 3)",
     ] {
         let decision = decide(sql);
-        assert!(
-            matches!(
-                decision,
-                Decision::Skip {
-                    by_partition: true,
-                    ..
-                }
-            ),
-            "{sql}: {decision:?}"
-        );
+        let code = decision.reason().map(|reason| reason.code);
+        assert_eq!(code, Some(ReasonCode::PartitionValues), "{sql}");
     }
     add.stats = Some(r#"{"numRecords":0}"#.to_owned());
     let predicate = predicate(&schema, "x < 5");
@@ -720,68 +709,13 @@ fn volatile_terms_are_never_evaluated() {
     let filter = col("id").lt(random() * lit(0_i64));
     let predicate = ReadPredicate::new(std::slice::from_ref(&filter), &ids());
     for _ in 0..3 {
-        let decision = prune(&predicate, &[unknown_writer(&add)], Visible::Statistics).remove(0);
-        let Decision::Keep { why } = decision else {
+        let decision = explain(&predicate, &unknown_writer(&add), Visible::Statistics);
+        let Decision::Keep { reasons } = decision else {
             panic!("skipped");
         };
-        assert!(why.contains("random is volatile"), "{why}");
+        assert_eq!(reasons[0].code, ReasonCode::VolatileTerm);
+        assert!(reasons[0].detail.contains("random is volatile"));
     }
-}
-
-#[test]
-fn decisions_say_why() {
-    let schema = table(
-        &[
-            ("p", DataType::Int32),
-            ("x", DataType::Int64),
-            ("y", DataType::Int64),
-            ("f", DataType::Float64),
-        ],
-        &["p"],
-    );
-    let mut add = partition(&[("p", Some("2"))]);
-    add.stats = Some(r#"{"minValues":{"x":10,"f":1.0},"maxValues":{"x":20,"f":2.0}}"#.to_owned());
-    let keep = |sql, why: &str| {
-        let why = why.to_owned();
-        assert_eq!(decide(&schema, sql, &add), Decision::Keep { why }, "{sql}");
-    };
-    keep("x > 15", "bounds may match");
-    keep("y > 15", "no statistics for column y");
-    keep("f > 15", "column f may hold NaN");
-    keep("p = 2", "partition value may match");
-    keep("x % 2 = 1", "term not usable: x % 2 = 1 (its form)");
-    keep(
-        "x > 15 AND y > 15 AND x > 16",
-        "bounds may match; no statistics for column y",
-    );
-    keep("true", "no condition");
-    let skip = |sql, term: &str, by_partition| {
-        let term = term.to_owned();
-        assert_eq!(
-            decide(&schema, sql, &add),
-            Decision::Skip { term, by_partition },
-            "{sql}"
-        );
-    };
-    skip("y = 1 AND x > 25", "x > 25 [x in 10 ..= 20]", false);
-    skip("p = 1 AND x > 25", "p = 1 [p = 2]", true);
-    skip(
-        "p = 1 OR x > 25",
-        "(p = 1 OR x > 25) [x in 10 ..= 20, p = 2]",
-        false,
-    );
-    skip(
-        "f > 5 AND f < 9",
-        "f > 5 AND f < 9 [f in 1.0 ..= 2.0]",
-        false,
-    );
-    add.stats = None;
-    assert_eq!(
-        decide(&schema, "x > 15", &add),
-        Decision::Keep {
-            why: "no statistics".to_owned()
-        }
-    );
 }
 
 #[test]
@@ -796,7 +730,7 @@ fn each_file_is_judged_on_its_own_and_in_order() {
     let files: Vec<_> = adds.iter().map(unknown_writer).collect();
     let skipped: Vec<bool> = prune(&predicate(&ids(), "id < 50"), &files, Visible::Statistics)
         .iter()
-        .map(Decision::is_skip)
+        .map(|outcome| outcome.is_skip())
         .collect();
     assert_eq!(skipped, [false, false, true, false, false]);
     assert!(prune(&predicate(&ids(), "id < 50"), &[], Visible::Statistics).is_empty());
@@ -817,7 +751,7 @@ fn a_value_that_fails_keeps_only_its_own_file() {
         Visible::Statistics,
     )
     .iter()
-    .map(Decision::is_skip)
+    .map(|outcome| outcome.is_skip())
     .collect();
     assert_eq!(skipped, [false, false, true]);
 }

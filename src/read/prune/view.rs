@@ -157,6 +157,11 @@ impl<'v> TermView<'v> {
         }
     }
 
+    /// Whether `test`, all of whose leaves have one value in the first file, has no answer there.
+    pub(super) fn fails(&self, test: &ValueTest) -> bool {
+        self.evaluate(test).is_null(0)
+    }
+
     fn operand(&self, column: &Column) -> Option<&Operand> {
         let index: usize = column.name.strip_prefix('o')?.parse().ok()?;
         self.test.operands.get(index)

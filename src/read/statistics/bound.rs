@@ -39,6 +39,9 @@ pub(super) struct Trust {
     pub(super) exact_decimals: bool,
     /// Length to which strings are cut, in UTF-16 units.
     pub(super) prefix_length: usize,
+    /// Whether every bound is taken as it stands: for evidence alone, see
+    /// [`Assumption`](super::Assumption).
+    pub(super) as_stated: bool,
 }
 
 /// The bound that `value` states for a column of `data_type`, widened where writers round; none
@@ -87,7 +90,7 @@ pub(super) fn bound(
             value,
         )?)?))),
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            let micros = timestamp_bound(value, side, zone.is_some())?;
+            let micros = timestamp_bound(value, side, zone.is_some(), trust)?;
             Some(ScalarValue::TimestampMicrosecond(
                 Some(micros),
                 zone.clone(),
@@ -103,6 +106,15 @@ pub(super) fn bound(
         // Booleans and binary have null tests only; nested and unknown types have nothing.
         _ => None,
     }
+}
+
+/// Whether bounds of a column of `data_type` may prove something.
+pub(super) fn has_bounds(data_type: &DataType) -> bool {
+    has_null_count(data_type)
+        && !matches!(
+            data_type,
+            DataType::Boolean | DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+        )
 }
 
 /// Whether a column of `data_type` is a leaf whose null count means the nulls of the column.
@@ -156,6 +168,9 @@ fn decimal_bound(
     trust: Trust,
 ) -> Option<i128> {
     let unscaled = text::decimal(json::number(value)?, precision, scale)?;
+    if trust.as_stated {
+        return Some(unscaled);
+    }
     // A writer that goes through 64 bits stops at their ends.
     let unit = 10_i128.checked_pow(u32::try_from(scale).ok()?)?;
     let saturated = [i64::MIN, i64::MAX]
@@ -184,13 +199,16 @@ fn infinity(value: &RawValue) -> Option<bool> {
     }
 }
 
-fn timestamp_bound(value: &RawValue, side: Side, zoned: bool) -> Option<i64> {
+fn timestamp_bound(value: &RawValue, side: Side, zoned: bool, trust: Trust) -> Option<i64> {
     let instant = text::instant(&json::string(value)?)?;
     match instant.offset {
         // A zone is missing where the type has one, or there where it has none.
         None if zoned => return None,
         Some(offset) if !zoned && offset != 0 => return None,
         _ => {}
+    }
+    if trust.as_stated {
+        return Some(instant.micros);
     }
     let error = if instant.micros < WHOLE_MINUTE_OFFSETS {
         OFFSET_ERROR
@@ -208,6 +226,9 @@ fn timestamp_bound(value: &RawValue, side: Side, zoned: bool) -> Option<i64> {
 
 fn string_bound(value: &RawValue, side: Side, trust: Trust) -> Option<String> {
     let stored = json::string(value)?;
+    if trust.as_stated {
+        return Some(stored);
+    }
     match side {
         Side::Min => prefix::lower_bound(stored),
         Side::Max => prefix::upper_bound(stored, trust.prefix_length),
@@ -221,10 +242,12 @@ mod tests {
     const EXACT: Trust = Trust {
         exact_decimals: true,
         prefix_length: 32,
+        as_stated: false,
     };
     const ROUNDED: Trust = Trust {
         exact_decimals: false,
         prefix_length: 32,
+        as_stated: false,
     };
 
     fn read(json: &str, side: Side, data_type: &DataType, trust: Trust) -> Option<ScalarValue> {

@@ -122,6 +122,6 @@ impl ColumnFacts {
 }
 
 /// Whether the column's bounds follow a collation and not the order of bytes.
-fn is_collated(field: &Field) -> bool {
+pub(super) fn is_collated(field: &Field) -> bool {
     field.metadata().contains_key("__COLLATIONS")
 }

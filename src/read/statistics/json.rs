@@ -190,7 +190,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
 /// The statistics of one file, one level deep.
 ///
 /// Source: Delta protocol, "Per-file Statistics".
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FileJson<'a> {
     /// Whether there is a statistics object at all.
     pub(super) present: bool,

@@ -69,7 +69,7 @@ impl Output {
     /// Writes new rows, which have the table's columns.
     pub(super) async fn insert(&mut self, rows: &RecordBatch) -> Result<()> {
         self.data.write(None, rows).await?;
-        self.progress.set(self.data.progress());
+        self.progress.note(self.data.progress());
         match &mut self.changes {
             Some(changes) => changes.write(ChangeType::Insert, rows).await,
             None => Ok(()),
@@ -80,14 +80,14 @@ impl Output {
     pub(super) async fn update(&mut self, rows: &RecordBatch) -> Result<()> {
         for (file, rows) in by_file(rows)? {
             let values = table_columns(&rows)?;
-            let sources = match self.notes_origins {
-                true => Some(RowSources::of(&rows, true)?),
-                false => None,
-            };
+            let sources = self
+                .notes_origins
+                .then(|| RowSources::of(&rows, true))
+                .transpose()?;
             self.data
                 .write_from(Some(file), &values, sources.as_ref())
                 .await?;
-            self.progress.set(self.data.progress());
+            self.progress.note(self.data.progress());
             if let Some(changes) = &mut self.changes {
                 changes.write(ChangeType::Postimage, &values).await?;
             }
@@ -107,7 +107,7 @@ impl Output {
         } else {
             self.data.write(Some(file), rows).await?;
         }
-        self.progress.set(self.data.progress());
+        self.progress.note(self.data.progress());
         Ok(())
     }
 
@@ -127,10 +127,10 @@ impl Output {
     pub(super) async fn finish(mut self) -> DFResult<Written> {
         // All files are its own until the last one is complete.
         self.data.complete().await?;
+        self.progress.note(self.data.progress());
         if let Some(changes) = &mut self.changes {
             changes.complete().await?;
         }
-        self.progress.set(self.data.progress());
         let (added, origins) = self.data.hand_over();
         Ok(Written {
             added,

@@ -16,7 +16,6 @@ pub(super) struct Metrics {
     pub(super) files_rewritten: Count,
     pub(super) files_removed: Count,
     pub(super) files_added: Count,
-    /// What is written so far.
     pub(super) progress: Progress,
     pub(super) rows_inserted: Count,
     pub(super) rows_updated: Count,
@@ -26,6 +25,7 @@ pub(super) struct Metrics {
 impl Metrics {
     pub(super) fn new(set: &ExecutionPlanMetricsSet) -> Self {
         let counter = |name: &'static str| MetricBuilder::new(set).counter(name, 0);
+        let gauge = |name: &'static str| MetricBuilder::new(set).gauge(name, 0);
         Self {
             rows_written: counter("rows_written"),
             rows_matched: counter("rows_matched"),
@@ -34,8 +34,8 @@ impl Metrics {
             files_removed: counter("files_removed"),
             files_added: counter("files_added"),
             progress: Progress {
-                files_written: MetricBuilder::new(set).gauge("files_written", 0),
-                bytes_written: MetricBuilder::new(set).gauge("bytes_written", 0),
+                files_written: gauge("files_written"),
+                bytes_written: gauge("bytes_written"),
             },
             rows_inserted: counter("rows_inserted"),
             rows_updated: counter("rows_updated"),
@@ -44,16 +44,17 @@ impl Metrics {
     }
 }
 
-/// What is written so far, to be looked at while the statement runs.
-#[derive(Clone)]
+/// What is written so far, while the statement runs.
+#[derive(Debug, Clone)]
 pub(super) struct Progress {
+    /// Data files that are complete.
     files_written: Gauge,
+    /// Their bytes and those of the files that are being written.
     bytes_written: Gauge,
 }
 
 impl Progress {
-    /// `files` are complete; `bytes` are also those of the open ones.
-    pub(super) fn set(&self, (files, bytes): (usize, u64)) {
+    pub(super) fn note(&self, (files, bytes): (usize, u64)) {
         self.files_written.set(files);
         self.bytes_written
             .set(usize::try_from(bytes).unwrap_or(usize::MAX));

@@ -41,11 +41,13 @@ pub struct RowRulesExec {
 }
 
 impl RowRulesExec {
-    /// `input`, whose first columns are the table's, held to `rules`.
-    pub fn new(input: Arc<dyn ExecutionPlan>, rules: RowRules) -> Self {
+    /// `input`, whose first columns are the table's, held to `rules`; with `in_order`, in the order
+    /// that it has now, whatever the optimizer puts in its place.
+    pub fn new(input: Arc<dyn ExecutionPlan>, rules: RowRules, in_order: bool) -> Self {
         let order = input
             .properties()
             .output_ordering()
+            .filter(|_| in_order)
             .cloned()
             .map(OrderingRequirements::from);
         Self::ordered(input, Arc::new(rules), order)

@@ -45,6 +45,26 @@ async fn statement_that_fails_leaves_no_change_file() {
     }
 }
 
+#[tokio::test]
+async fn statement_that_breaks_a_constraint_leaves_no_change_file() {
+    let table = Table::create(
+        "id BIGINT, x BIGINT",
+        "OPTIONS ('delta.enableChangeDataFeed' 'true', 'delta.constraints.small' 'x < 100')",
+        &["VALUES (1, 1), (2, 2)", "VALUES (3, 99)"],
+    )
+    .await;
+    table.refused("UPDATE t SET x = x + 1").await;
+    table.run("BEGIN").await;
+    table.error("UPDATE t SET x = x + 1").await;
+    table.run("UPDATE t SET x = x + 1 WHERE id = 1").await;
+    table.run("COMMIT").await;
+    let changes = [("update_preimage", "1|1"), ("update_postimage", "1|2")];
+    assert_eq!(
+        changes_since(&table, Shape::Plain, 2).await,
+        expected(3, &changes)
+    );
+}
+
 /// Without the change files of our commit, the feed would miss it.
 #[tokio::test]
 async fn feed_that_a_winner_turns_on_or_off_is_a_conflict() {

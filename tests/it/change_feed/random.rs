@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use super::reader::Change;
 use super::{Shape, changes_since};
-use crate::support::Table;
 
 const SEEDS: [(Shape, u64); 5] = [
     (Shape::Plain, 3),

@@ -10,11 +10,10 @@ use datafusion::prelude::{col, lit};
 use deltalake::kernel::{Add, Remove};
 use proptest::prelude::*;
 
+use super::{Asked, Findings, find};
 use crate::commit::fixtures::{AddBuilder, RemoveBuilder, add, remove, snapshot};
 use crate::commit::isolation::is_blind_append;
-use crate::commit::{
-    Actions, CheckInput, CommitInfo, IsolationLevel, NetEffect, WinningCommit, check,
-};
+use crate::commit::{Actions, CheckInput, CommitInfo, IsolationLevel, NetEffect, WinningCommit};
 use crate::read::predicate::ReadPredicate;
 use crate::read::read_set::{Read, ReadScope, ReadSet};
 use crate::read::snapshot::TableSnapshot;
@@ -301,14 +300,14 @@ impl Table {
         for winner in &self.commits[version..] {
             net_effect.apply(Arc::clone(winner)).expect("contiguous");
         }
-        let verdict = check(&CheckInput {
+        let input = CheckInput {
             reads: &reads,
             actions: &actions,
             net_effect: &net_effect,
             level: IsolationLevel::for_transaction(&snapshot, &reads, &actions),
             data_skipping: true,
-        });
-        if verdict.is_conflict() {
+        };
+        if find(&input, &Asked::of(&input), Findings::default()).is_conflict() {
             return false;
         }
         let mut files = self.versions.last().expect("a version").clone();

@@ -25,8 +25,9 @@ use self::question::Question;
 use self::world::{
     APPENDED, Change, File, Files, Row, Value, action, difference, live, sorted, statistics,
 };
+use super::{Asked, Findings, find};
 use crate::commit::fixtures::{add, snapshot};
-use crate::commit::{Actions, CheckInput, IsolationLevel, NetEffect, check};
+use crate::commit::{Actions, CheckInput, IsolationLevel, NetEffect};
 use crate::read::predicate::ReadPredicate;
 use crate::read::prune::{PruneFile, Visible, prune};
 use crate::read::read_set::{Read, ReadScope, ReadSet};
@@ -399,7 +400,7 @@ impl World {
 
     fn judge(&mut self, chain: &[Change], files: &Files, net: &NetEffect) {
         for transaction in &self.transactions {
-            let verdict = check(&CheckInput {
+            let input = CheckInput {
                 reads: &transaction.reads,
                 actions: &transaction.actions,
                 net_effect: net,
@@ -409,7 +410,8 @@ impl World {
                     &transaction.actions,
                 ),
                 data_skipping: true,
-            });
+            };
+            let found = find(&input, &Asked::of(&input), Findings::default());
             self.checks += 1;
             let end = transaction.on_top_of(files);
             let has_order = end.is_some_and(|end| {
@@ -417,7 +419,7 @@ impl World {
                 let start = live(&self.first);
                 has_serial_order(self.level, &start, chain, &transaction.ours, &end)
             });
-            match verdict.first_conflict() {
+            match found.first() {
                 None => {
                     self.commits += 1;
                     assert!(
@@ -441,7 +443,7 @@ impl World {
                         });
                         rows
                     };
-                    let why = if is_blind(conflict.version) {
+                    let why = if is_blind(conflict.winner.version) {
                         Why::SeenByOthers
                     } else if asked(files) == asked(&self.first) {
                         Why::SameInTheEnd

@@ -155,8 +155,8 @@ fn every_column_of_the_condition_needs_one_value() {
             "{a:?} {b:?} {sql}: {decision:?}"
         );
         // It is not the partition value that decides.
-        if let Decision::Skip { by_partition, .. } = decision {
-            assert!(!by_partition, "{sql}");
+        if let Decision::Skip { reason } = decision {
+            assert_eq!(reason.code, ReasonCode::Statistics, "{sql}");
         }
         let filters = [filter(&schema, sql)];
         let predicate = ReadPredicate::new(&filters, &schema);
@@ -185,7 +185,7 @@ fn a_file_for_which_it_fails_keeps_only_itself() {
         Visible::Statistics,
     )
     .iter()
-    .map(Decision::is_skip)
+    .map(|outcome| outcome.is_skip())
     .collect();
     assert_eq!(skipped, [false, false, true, false]);
 }

@@ -26,7 +26,7 @@ use self::judge::Judge;
 use self::rows::{Rows, Table};
 use self::writers::{Statistics, Writer};
 use crate::read::predicate::ReadPredicate;
-use crate::read::prune::{Decision, PruneFile, Visible, prune};
+use crate::read::prune::{Outcome, PruneFile, Visible, explain, prune};
 use crate::read::statistics::{EXACT_STATISTICS_TAG, NAN_FREE_TAG};
 use crate::read::test_support::{tagged, with_deletions};
 
@@ -118,8 +118,17 @@ fn round(state: &SessionState, seed: u64, tally: &mut Tally) {
         // Planning takes NOT, short lists and much else apart; the law holds without it as well.
         let plain = ReadPredicate::new(std::slice::from_ref(&coerced), &table.statistics);
         let unplanned = prune(&plain, &candidates, Visible::Statistics);
+        // What explains the outcome comes to the same.
+        for (file, outcome) in candidates.iter().zip(&decisions).take(1) {
+            let decision = explain(&predicate, file, Visible::Statistics);
+            assert_eq!(
+                decision.is_skip(),
+                outcome.is_skip(),
+                "{predicate}: {decision:?}"
+            );
+        }
         for (file, decision) in decisions.iter().enumerate() {
-            let holds = |decision: &Decision, predicate: &ReadPredicate, passes: &[bool]| {
+            let holds = |decision: &Outcome, predicate: &ReadPredicate, passes: &[bool]| {
                 let matches = (0..owner.len()).any(|row| owner[row] == file && passes[row]);
                 assert!(
                     !decision.is_skip() || !matches,
@@ -161,7 +170,7 @@ fn all_pass(
     passes
 }
 
-fn report(predicate: &ReadPredicate, file: &File, rows: &Rows, decision: &Decision) -> String {
+fn report(predicate: &ReadPredicate, file: &File, rows: &Rows, decision: &Outcome) -> String {
     format!(
         "predicate: {predicate}\nstatistics: {:?}\npartition values: {:?}\ntags: {:?}, exact \
          writer: {}, deletion vector: {}\nlive rows: {:?}\ndecision: {decision:?}",
