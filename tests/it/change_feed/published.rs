@@ -1,29 +1,35 @@
 //! Published tables with a feed: what others wrote is read as deltalake reads it, and our changes
-//! stand behind theirs.
+//! stand behind theirs, or are refused by name.
 
 use std::path::Path;
 
+use delta_disjoint::ErrorKind;
+
 use super::check_files;
 use super::reader::{ours, theirs};
-use crate::support::{Table, copy_folder};
+use crate::support::{Table, copy_folder, kind_of};
 
-#[tokio::test]
-async fn published_table_is_changed_and_its_feed_goes_on() {
+/// A copy of a published table; nothing, and a word of why, if it is not at hand.
+async fn published(name: &str) -> Option<Table> {
     let Some(root) = std::env::var_os("DELTA_GOLDEN_TABLES") else {
-        println!("published tables with a feed: none ran, DELTA_GOLDEN_TABLES names no folder");
-        return;
+        println!("{name}: not compared, DELTA_GOLDEN_TABLES names no folder");
+        return None;
     };
-    let published = Path::new(&root).join("delta-rs/cdf-table");
+    let published = Path::new(&root).join(name);
     if !published.exists() {
-        println!(
-            "published tables with a feed: none ran, there is no {}",
-            published.display()
-        );
-        return;
+        println!("{name}: not compared, there is no {}", published.display());
+        return None;
     }
     let folder = tempfile::tempdir().expect("folder");
     copy_folder(&published, folder.path());
-    let table = Table::open(folder).await.expect("opens");
+    Some(Table::open(folder).await.expect("opens"))
+}
+
+#[tokio::test]
+async fn published_table_is_changed_and_its_feed_goes_on() {
+    let Some(table) = published("delta-rs/cdf-table").await else {
+        return;
+    };
     let found = table.log().0;
     let before = theirs(&table, 0).await;
     // Ten rows come, six change, one goes.
@@ -60,4 +66,29 @@ async fn published_table_is_changed_and_its_feed_goes_on() {
     assert_eq!(ours(&table, 0), after);
     assert_eq!(theirs(&table, 0).await, after);
     check_files(&table);
+}
+
+#[tokio::test]
+async fn published_table_with_commit_timestamps_is_read_and_its_changes_are_refused() {
+    let Some(table) = published("delta-rs/cdc_ict_table").await else {
+        return;
+    };
+    let changes = theirs(&table, 0).await;
+    assert!(
+        changes
+            .iter()
+            .any(|(_, kind, _)| kind == "update_postimage")
+    );
+    assert_eq!(ours(&table, 0), changes);
+    assert!(!table.rows("SELECT * FROM t").await.is_empty());
+    for text in [
+        "UPDATE t SET age = age + 1",
+        "DELETE FROM t WHERE birthyear = 1995",
+        "INSERT INTO t VALUES ('Eve', 1986, 40)",
+        "TRUNCATE TABLE t",
+    ] {
+        let error = table.refused(text).await;
+        assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{text}");
+        assert!(error.to_string().contains("inCommitTimestamp"), "{error}");
+    }
 }
