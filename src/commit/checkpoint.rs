@@ -11,6 +11,7 @@ use deltalake::checkpoints::cleanup_expired_logs_for;
 
 use crate::clock::now_millis;
 use crate::error::Result;
+use crate::read::features::is_true;
 use crate::read::kernel::with_version;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
@@ -46,9 +47,10 @@ pub(super) async fn checkpoint_if_due(
     };
     // Delta's default is to clean up; here the owner has to ask for it, since entries are what other
     // writers still check against.
-    let asked = snapshot
-        .property("delta.enableExpiredLogCleanup")
-        .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+    let asked = is_true(
+        &snapshot.metadata.configuration,
+        "delta.enableExpiredLogCleanup",
+    );
     if asked && let Err(error) = remove_expired(handle, version, retention).await {
         tracing::warn!(version, %error, "expired entries of the log could not be removed");
     }

@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use super::column_mapping::{ColumnMappingMode, PHYSICAL_NAME};
+use super::features::is_true;
 use super::snapshot::{TableMetadata, TableProtocol};
 use crate::error::{Error, Result};
 
@@ -27,10 +29,7 @@ const FEATURES_WRITER_VERSION: i32 = 7;
 
 /// Whether changes of the table must be recorded for its feed.
 pub fn has_change_data_feed(metadata: &TableMetadata) -> bool {
-    metadata
-        .configuration
-        .get(ENABLE_CHANGE_DATA_FEED)
-        .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+    is_true(&metadata.configuration, ENABLE_CHANGE_DATA_FEED)
 }
 
 /// Refuses a table whose feed cannot be written: one with a column of a name that the feed needs for
@@ -61,7 +60,8 @@ pub fn check_change_data_feed(protocol: &TableProtocol, metadata: &TableMetadata
 }
 
 /// Refuses a table with a feed and a column that bears the name of one that the feed adds, in
-/// whatever case.
+/// whatever case: the name in the table, or where columns are mapped the one in the files, which a
+/// column keeps when it is renamed.
 ///
 /// # Errors
 ///
@@ -73,25 +73,36 @@ pub fn check_feed_columns(metadata: &TableMetadata) -> Result<()> {
     let schema: Value = serde_json::from_str(&metadata.schema_string).map_err(|error| {
         Error::corrupt(format!("the schema of the table is no JSON: {error}")).with_source(error)
     })?;
-    let reserved = schema
-        .get("fields")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|field| field.get("name").and_then(Value::as_str))
-        .find(|name| {
-            FEED_COLUMNS
-                .iter()
-                .any(|column| column.eq_ignore_ascii_case(name))
-        });
-    match reserved {
-        None => Ok(()),
-        Some(name) => Err(Error::unsupported(format!(
-            "the column {name} of a table with a change data feed (table property \
-             {ENABLE_CHANGE_DATA_FEED}): readers of the feed get a column of this name besides the \
-             table's; rename the column, or turn the feed off"
-        ))),
+    let mapped = ColumnMappingMode::of(&metadata.configuration)? != ColumnMappingMode::None;
+    let fields = schema.get("fields").and_then(Value::as_array);
+    for field in fields.into_iter().flatten() {
+        let Some(name) = field.get("name").and_then(Value::as_str) else {
+            continue;
+        };
+        if is_reserved(name) {
+            return Err(Error::unsupported(format!(
+                "the column {name} of a table with a change data feed (table property \
+                 {ENABLE_CHANGE_DATA_FEED}): readers of the feed get a column of this name besides \
+                 the table's; rename the column, or turn the feed off"
+            )));
+        }
+        let keys = field.get("metadata");
+        let physical = keys.and_then(|keys| keys.get(PHYSICAL_NAME)?.as_str());
+        if let Some(physical) = physical.filter(|physical| mapped && is_reserved(physical)) {
+            return Err(Error::unsupported(format!(
+                "the column {name} of a table with a change data feed (table property \
+                 {ENABLE_CHANGE_DATA_FEED}): in the files it is called {physical}, as a column of \
+                 the feed; drop the column, or turn the feed off"
+            )));
+        }
     }
+    Ok(())
+}
+
+fn is_reserved(name: &str) -> bool {
+    FEED_COLUMNS
+        .iter()
+        .any(|column| column.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -145,5 +156,32 @@ mod tests {
         }
         check_change_data_feed(&protocol(4, &[]), &metadata("true", "change_type"))
             .expect("another name");
+    }
+
+    /// A column that was renamed has the old name in the files still.
+    #[test]
+    fn columns_of_the_feed_are_reserved_in_the_files_too() {
+        for (physical, mode, allowed) in [
+            ("_change_type", "name", false),
+            ("_CHANGE_TYPE", "id", false),
+            ("_commit_version", "name", false),
+            ("col-1", "name", true),
+            // Without a mode the files have the names of the table.
+            ("_change_type", "none", true),
+        ] {
+            let mut metadata = metadata("true", "kind");
+            metadata.schema_string = format!(
+                r#"{{"type":"struct","fields":[{{"name":"kind","type":"long",
+                "metadata":{{"delta.columnMapping.physicalName":"{physical}"}}}}]}}"#
+            );
+            let mode = ("delta.columnMapping.mode".to_owned(), mode.to_owned());
+            metadata.configuration.extend([mode]);
+            let checked = check_feed_columns(&metadata);
+            assert_eq!(checked.is_ok(), allowed, "{physical} {metadata:?}");
+            if let Err(error) = checked {
+                let message = error.message();
+                assert!(message.contains("column kind") && message.contains(physical));
+            }
+        }
     }
 }

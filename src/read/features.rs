@@ -5,7 +5,7 @@
 //! Writers". A table feature that is supported but not in use binds nobody, so the older ones,
 //! which a legacy writer version brings along unasked, are refused only where the table uses them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -65,8 +65,8 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
     }
     check_column_mapping(protocol, metadata)?;
     check_change_data_feed(protocol, metadata)?;
-    for (property, value) in &metadata.configuration {
-        if !is_true(value) {
+    for property in metadata.configuration.keys() {
+        if !is_true(&metadata.configuration, property) {
             continue;
         }
         let feature = match property.as_str() {
@@ -105,13 +105,20 @@ pub fn check_writable(protocol: &TableProtocol, metadata: &TableMetadata) -> Res
 ///
 /// Source: Delta protocol, "Append-only Tables".
 pub fn check_append_only(metadata: &TableMetadata, operation: &str) -> Result<()> {
-    match metadata.configuration.get("delta.appendOnly") {
-        Some(value) if is_true(value) => Err(Error::unsupported(format!(
+    if is_true(&metadata.configuration, "delta.appendOnly") {
+        return Err(Error::unsupported(format!(
             "{operation} changes or removes rows, but the table takes new rows only \
              (table property delta.appendOnly)"
-        ))),
-        _ => Ok(()),
+        )));
     }
+    Ok(())
+}
+
+/// Whether a table property is set to `true`, in whatever case, as Delta reads it.
+pub fn is_true(properties: &BTreeMap<String, String>, property: &str) -> bool {
+    properties
+        .get(property)
+        .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 /// Where in the schema a field stands.
@@ -261,10 +268,6 @@ fn cannot(verb: &str, what: String) -> Error {
 
 fn features(list: &Option<BTreeSet<String>>) -> impl Iterator<Item = &str> {
     list.iter().flatten().map(String::as_str)
-}
-
-fn is_true(value: &str) -> bool {
-    value.trim().eq_ignore_ascii_case("true")
 }
 
 /// Readers differ in what they make of a mode that the protocol does not provide for.

@@ -22,6 +22,7 @@ use crate::read::clustering::{
 use crate::read::column_mapping::{
     ColumnMappingMode, ID, MAX_COLUMN_ID, PHYSICAL_NAME, mapped_schema, physical_path,
 };
+use crate::read::features::is_true;
 use crate::read::snapshot::{TableFormat, TableMetadata, TableProtocol};
 
 /// A table to be created.
@@ -97,10 +98,7 @@ pub fn new_protocol(table: &NewTable<'_>) -> Result<TableProtocol> {
         .properties
         .keys()
         .any(|property| property.starts_with(CONSTRAINT_PREFIX));
-    let has_feed = table
-        .properties
-        .get(ENABLE_CHANGE_DATA_FEED)
-        .is_some_and(|value| value == "true");
+    let has_feed = is_true(table.properties, ENABLE_CHANGE_DATA_FEED);
     if !ntz && !clustered {
         // What the higher of these legacy versions brought: constraints, the feed, column mapping.
         let (min_reader_version, min_writer_version) = match (maps_columns, has_feed, constrained) {

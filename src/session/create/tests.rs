@@ -197,3 +197,26 @@ async fn refused_table_leaves_nothing_behind() {
         0
     );
 }
+
+/// Delta reads the property whatever its case.
+#[test]
+fn feed_that_is_on_in_any_spelling_gets_its_protocol() {
+    for (value, version) in [
+        ("true", 4),
+        ("True", 4),
+        (" TRUE ", 4),
+        ("false", 2),
+        ("1", 2),
+    ] {
+        let new = NewTable {
+            schema: &schema(false),
+            partition_columns: &[],
+            properties: &properties(&[(ENABLE_CHANGE_DATA_FEED, value)]),
+            clustering_columns: &[],
+        };
+        let protocol = new_protocol(&new).expect("protocol");
+        assert_eq!(protocol.min_writer_version, version, "{value:?}");
+        let metadata = new_metadata(&new).expect("metadata");
+        crate::read::features::check_writable(&protocol, &metadata).expect("writable");
+    }
+}
