@@ -27,49 +27,90 @@ use super::verdict::{AttemptsUsedUp, Verdict};
 use super::winner::WinningCommit;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
+use crate::storage::UncommittedFiles;
 
-/// Runs attempts until one decides.
-pub(super) async fn run(
-    transaction: OptimisticTransaction,
-    log_store: &LogStoreRef,
-) -> Result<CommitOutcome> {
-    let mut log = Log::new(log_store, transaction.txn_id)?;
-    let entry = transaction.actions.to_bytes(
-        &transaction.commit_info(now_millis()),
-        &transaction.snapshot.spellings,
-    )?;
-    let mut attempts = Attempts {
-        net_effect: NetEffect::new(Arc::clone(&transaction.snapshot)),
-        read_back: None,
-        entry,
-        transaction,
-    };
-    let outcome = attempts.until_decided(&mut log).await;
-    log.clean_up().await;
-    match outcome? {
-        Decided::Committed {
-            version,
-            attempts: needed,
-            verdict,
-        } => Ok(CommitOutcome::Committed {
-            version,
-            attempts: needed,
-            verdict,
-        }),
-        Decided::Conflicted(verdict) => Ok(CommitOutcome::Conflicted {
-            verdict,
-            transaction: Box::new(attempts.transaction),
-        }),
-    }
-}
-
+/// One transaction and the log as far as it was checked.
 #[derive(Debug)]
-struct Attempts {
-    transaction: OptimisticTransaction,
+pub(super) struct Attempts {
+    pub(super) transaction: OptimisticTransaction,
     net_effect: NetEffect,
     /// The version that beat us, read to see whether it is our own.
     read_back: Option<WinningCommit>,
-    entry: Bytes,
+}
+
+/// What is put.
+struct NewEntry<'a> {
+    bytes: Bytes,
+    /// The files that it names, if they are deleted with whoever waits for it.
+    files: Option<&'a UncommittedFiles>,
+}
+
+impl NewEntry<'_> {
+    /// From here on a version of the log may name its files.
+    fn may_be_named(&self) {
+        if let Some(files) = self.files {
+            files.leave_alone();
+        }
+    }
+}
+
+impl Attempts {
+    /// Nothing is checked so far.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if a read is of another version than the snapshot.
+    pub(super) fn new(transaction: OptimisticTransaction) -> Result<Self> {
+        transaction.check_versions()?;
+        Ok(Self {
+            net_effect: NetEffect::new(Arc::clone(&transaction.snapshot)),
+            read_back: None,
+            transaction,
+        })
+    }
+
+    /// Checks against the winners that are there already, for those who have work left before the
+    /// commit that a lost transaction need not do; nothing if there is no conflict so far.
+    pub(super) async fn conflict_so_far(
+        &mut self,
+        log_store: &LogStoreRef,
+    ) -> Result<Option<Verdict>> {
+        let log = Log::new(log_store, self.transaction.txn_id)?;
+        let (own, verdict) = self.look(&log).await?;
+        Ok((own.is_none() && verdict.is_conflict()).then_some(verdict))
+    }
+
+    /// Runs attempts until one decides. From the first put on, `files` are left alone.
+    pub(super) async fn run(
+        mut self,
+        log_store: &LogStoreRef,
+        files: Option<&UncommittedFiles>,
+    ) -> Result<CommitOutcome> {
+        let transaction = &self.transaction;
+        let mut log = Log::new(log_store, transaction.txn_id)?;
+        let bytes = transaction.actions.to_bytes(
+            &transaction.commit_info(now_millis()),
+            &transaction.snapshot.spellings,
+        )?;
+        let entry = NewEntry { bytes, files };
+        let outcome = self.until_decided(&mut log, &entry).await;
+        log.clean_up().await;
+        match outcome? {
+            Decided::Committed {
+                version,
+                attempts,
+                verdict,
+            } => Ok(CommitOutcome::Committed {
+                version,
+                attempts,
+                verdict,
+            }),
+            Decided::Conflicted(verdict) => Ok(CommitOutcome::Conflicted {
+                verdict,
+                transaction: Box::new(self.transaction),
+            }),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -91,12 +132,12 @@ enum Attempt {
 }
 
 impl Attempts {
-    async fn until_decided(&mut self, log: &mut Log<'_>) -> Result<Decided> {
+    async fn until_decided(&mut self, log: &mut Log<'_>, entry: &NewEntry<'_>) -> Result<Decided> {
         let most = self.transaction.options.max_attempts.max(1);
         for attempt in 1..=most {
             let span =
                 tracing::info_span!("attempt", attempt, checked = self.net_effect.last_version());
-            match self.attempt(log).instrument(span).await? {
+            match self.attempt(log, entry).instrument(span).await? {
                 Attempt::Committed(version, verdict) => {
                     return Ok(Decided::Committed {
                         version,
@@ -129,23 +170,11 @@ impl Attempts {
         .into())
     }
 
-    async fn attempt(&mut self, log: &mut Log<'_>) -> Result<Attempt> {
-        let before = self.net_effect.last_version();
-        let cancellation = self.transaction.options.cancellation.clone();
-        let span = tracing::info_span!("winners", after = before);
-        let own = cancellation.or(self.find_winners(log).instrument(span));
-        if let Some(version) = own.await? {
-            return Ok(Attempt::Committed(version, self.check()));
-        }
-        let verdict = self.check();
-        if self.net_effect.last_version() > before {
-            // The name under which other engines report the same numbers.
-            tracing::info!(
-                name: "delta.conflictDetection.dataSkipping.filesSkipped",
-                candidates = verdict.candidates,
-                skipped = verdict.skipped,
-                "delta.conflictDetection.dataSkipping.filesSkipped"
-            );
+    async fn attempt(&mut self, log: &mut Log<'_>, entry: &NewEntry<'_>) -> Result<Attempt> {
+        let (own, verdict) = self.look(log).await?;
+        if let Some(version) = own {
+            entry.may_be_named();
+            return Ok(Attempt::Committed(version, verdict));
         }
         if verdict.is_conflict() {
             return Ok(Attempt::Conflicted(verdict));
@@ -154,12 +183,34 @@ impl Attempts {
             return Err(Error::corrupt("the log has no version left"));
         };
         // From here on it is the log that decides.
-        cancellation.check()?;
-        match log.put(version, &self.entry).await? {
+        self.transaction.options.cancellation.check()?;
+        entry.may_be_named();
+        match log.put(version, &entry.bytes).await? {
             Put::Done => Ok(Attempt::Committed(version, verdict)),
             Put::Lost => self.read_back(version, log, verdict).await,
             Put::Unclear(error) => self.after_unclear_put(version, error, log, verdict).await,
         }
+    }
+
+    /// Applies what is new in the log and checks against all of it. With a version, which is our own
+    /// commit.
+    async fn look(&mut self, log: &Log<'_>) -> Result<(Option<u64>, Verdict)> {
+        let before = self.net_effect.last_version();
+        let cancellation = self.transaction.options.cancellation.clone();
+        let span = tracing::info_span!("winners", after = before);
+        let own = cancellation.or(self.find_winners(log).instrument(span));
+        let own = own.await?;
+        let verdict = self.check();
+        if own.is_none() && self.net_effect.last_version() > before {
+            // The name under which other engines report the same numbers.
+            tracing::info!(
+                name: "delta.conflictDetection.dataSkipping.filesSkipped",
+                candidates = verdict.candidates,
+                skipped = verdict.skipped,
+                "delta.conflictDetection.dataSkipping.filesSkipped"
+            );
+        }
+        Ok((own, verdict))
     }
 
     /// Applies the versions that are new since the last attempt. `Some`: one of them is our own

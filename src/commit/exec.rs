@@ -23,6 +23,7 @@ use object_store::path::Path;
 use url::Url;
 
 use super::actions::Actions;
+use super::attempt::Attempts;
 use super::checkpoint::checkpoint_if_due;
 use super::isolation::IsolationLevel;
 use super::open_transaction::{OpenTransaction, StatementChange};
@@ -40,7 +41,7 @@ use crate::read::read_set::{ReadScope, ReadSet};
 use crate::read::row_origins::RowOrigins;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
-use crate::storage::delete_files;
+use crate::storage::UncommittedFiles;
 
 /// The table that a [`CommitExec`] writes to, and what the statement did to it so far.
 #[derive(Debug, Clone)]
@@ -228,6 +229,7 @@ async fn commit(
             .filter_map(|path| FileLocation::of(&root, path).ok())
             .map(|location| location.path().clone())
             .collect();
+        let files = UncommittedFiles::new(target.handle.object_store(), written);
         let operation = Operation {
             name: target.operation.clone(),
             parameters: parameters(&target, &reads),
@@ -235,16 +237,20 @@ async fn commit(
         };
         let done = match open_transaction(&target) {
             Err(error) => Err(error),
-            Ok(Some(transaction)) => origins(&root, &result.origins).and_then(|origins| {
+            Ok(Some(transaction)) => {
                 let change = StatementChange {
                     snapshot: Arc::clone(&target.snapshot),
                     reads,
                     actions,
-                    origins,
+                    origins: origins(&root, result.origins),
                     operation,
                 };
-                transaction.take_over(target.handle.location(), change)
-            }),
+                let taken = transaction.take_over(target.handle.location(), change);
+                if taken.is_ok() {
+                    files.leave_alone();
+                }
+                taken
+            }
             Ok(None) => {
                 let transaction = OptimisticTransaction {
                     snapshot: Arc::clone(&target.snapshot),
@@ -257,14 +263,14 @@ async fn commit(
                         ..options
                     },
                 };
-                run(transaction, &target, &metrics).await
+                run(transaction, &files, &target, &metrics).await
             }
         };
         if let Err(error) = done {
             // Only where it is certain that no commit names them: a lost answer may have been a
             // success.
             if OutcomeUnknown::find(&error).is_none() {
-                delete_files(target.handle.object_store().as_ref(), written).await;
+                files.delete().await;
             }
             return Err(error.into());
         }
@@ -274,15 +280,11 @@ async fn commit(
 }
 
 /// Where the rows of new files come from, by canonical path.
-fn origins(root: &Url, texts: &[(String, String)]) -> Result<HashMap<String, RowOrigins>> {
-    let mut origins: HashMap<String, RowOrigins> = HashMap::new();
-    for (path, text) in texts {
-        origins
-            .entry(canonical_path(root, path))
-            .or_default()
-            .add_text(text)?;
-    }
-    Ok(origins)
+fn origins(root: &Url, origins: Vec<(String, RowOrigins)>) -> HashMap<String, RowOrigins> {
+    origins
+        .into_iter()
+        .map(|(path, origins)| (canonical_path(root, &path), origins))
+        .collect()
 }
 
 /// The transaction of several statements that this one belongs to.
@@ -292,11 +294,13 @@ fn open_transaction(target: &CommitTarget) -> Result<Option<Arc<OpenTransaction>
 
 async fn run(
     transaction: OptimisticTransaction,
+    files: &UncommittedFiles,
     target: &CommitTarget,
     metrics: &ExecutionPlanMetricsSet,
 ) -> Result<()> {
     let counter = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
-    match transaction.commit(target.handle.log_store()).await? {
+    let attempts = Attempts::new(transaction)?;
+    match attempts.run(target.handle.log_store(), Some(files)).await? {
         CommitOutcome::Committed {
             version,
             attempts,

@@ -24,7 +24,8 @@
 //!   before: a stream may still be reading them.
 //! - The change data feed gets the net change too, written at `COMMIT` by a
 //!   [writer](ChangeDataWriter) that is handed in: one change for each row that is another in the
-//!   end.
+//!   end. A transaction that has lost by then writes none.
+//! - A `COMMIT` that is dropped before its put leaves no file behind, as well as that goes.
 
 mod feed;
 mod finish;
@@ -270,7 +271,7 @@ impl Drop for OpenTransaction {
     fn drop(&mut self) {
         let state = self.close();
         if !state.ended {
-            finish::discard_later(state.tables);
+            drop(finish::files_of(&state.tables));
         }
     }
 }

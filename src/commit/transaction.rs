@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::actions::Actions;
-use super::attempt;
+use super::attempt::Attempts;
 use super::isolation::{IsolationLevel, is_blind_append};
 use super::verdict::Verdict;
 use crate::cancellation::Cancellation;
@@ -223,15 +223,17 @@ impl OptimisticTransaction {
     /// - [`Unsupported`](crate::ErrorKind::Unsupported) if the log store is
     ///   [not known](super::commit_style).
     pub async fn commit(self, log_store: &LogStoreRef) -> Result<CommitOutcome> {
-        self.check_versions()?;
-        if self.actions.is_empty() {
+        let empty = self.actions.is_empty();
+        let (version, level) = (self.snapshot.version, self.level());
+        let attempts = Attempts::new(self)?;
+        if empty {
             return Ok(CommitOutcome::Committed {
-                version: self.snapshot.version,
+                version,
                 attempts: 0,
-                verdict: Verdict::clean(self.snapshot.version, self.level()),
+                verdict: Verdict::clean(version, level),
             });
         }
-        attempt::run(self, log_store).await
+        attempts.run(log_store, None).await
     }
 
     /// The `commitInfo` of the entry. `timestamp` in milliseconds since the epoch.
@@ -265,7 +267,7 @@ impl OptimisticTransaction {
             .collect()
     }
 
-    fn check_versions(&self) -> Result<()> {
+    pub(super) fn check_versions(&self) -> Result<()> {
         let version = self.snapshot.version;
         match self
             .reads

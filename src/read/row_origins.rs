@@ -12,12 +12,11 @@
 use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
 /// Where a row comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The file, by its index in a snapshot's list of files.
     pub file: u32,
@@ -28,18 +27,18 @@ pub struct Origin {
 }
 
 /// Rows of one file that follow each other there and where they come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Run {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
     /// How many rows.
-    length: u64,
+    pub length: u64,
     /// Where the first one comes from; none for new rows.
-    from: Option<Origin>,
+    pub from: Option<Origin>,
 }
 
 /// Where the rows of one file come from, in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowOrigins {
-    runs: Vec<Run>,
+    runs: Runs,
     rows: u64,
 }
 
@@ -79,7 +78,7 @@ impl RowOrigins {
     pub fn resolved<'a>(&self, source: impl Fn(u32) -> Result<Source<'a>>) -> Result<Self> {
         let mut starts: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let mut resolved = Self::default();
-        for run in &self.runs {
+        for run in self.runs.iter() {
             let Some(from) = run.from else {
                 resolved.push_run(*run);
                 continue;
@@ -98,36 +97,13 @@ impl RowOrigins {
         Ok(resolved)
     }
 
-    /// The notes as texts of limited length, in order.
-    ///
-    /// # Errors
-    ///
-    /// `Internal` if they have no JSON form, which would be a bug.
-    pub fn to_texts(&self) -> Result<Vec<String>> {
-        self.runs
-            .chunks(RUNS_IN_A_TEXT)
-            .map(|runs| {
-                serde_json::to_string(runs)
-                    .map_err(|e| Error::internal("the origins of rows as text").with_source(e))
-            })
-            .collect()
+    /// The runs in pieces of limited size, in order; each is let go of when it is taken.
+    pub(crate) fn into_pieces(self) -> impl Iterator<Item = Vec<Run>> {
+        self.runs.0.into_iter()
     }
 
-    /// Adds what one of [those](RowOrigins::to_texts) texts says.
-    ///
-    /// # Errors
-    ///
-    /// `Internal` for another text.
-    pub fn add_text(&mut self, text: &str) -> Result<()> {
-        let runs: Vec<Run> = serde_json::from_str(text)
-            .map_err(|e| Error::internal("the origins of rows cannot be read").with_source(e))?;
-        for run in runs {
-            self.push_run(run);
-        }
-        Ok(())
-    }
-
-    fn push_run(&mut self, run: Run) {
+    /// Adds rows at the end.
+    pub fn push_run(&mut self, run: Run) {
         if run.length == 0 {
             return;
         }
@@ -195,8 +171,36 @@ impl RowOrigins {
     }
 }
 
-/// Keeps a text at a few megabytes.
-const RUNS_IN_A_TEXT: usize = 65_536;
+/// Keeps a piece at a megabyte or two.
+pub(crate) const RUNS_IN_A_PIECE: usize = 65_536;
+
+/// Runs in full pieces, but for the last one: they are not moved when more of them come, and need not
+/// be there twice while they are handed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Runs(Vec<Vec<Run>>);
+
+impl Runs {
+    fn push(&mut self, run: Run) {
+        match self.0.last_mut() {
+            Some(piece) if piece.len() < RUNS_IN_A_PIECE => piece.push(run),
+            _ => self.0.push(vec![run]),
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<&Run> {
+        self.0
+            .get(index / RUNS_IN_A_PIECE)?
+            .get(index % RUNS_IN_A_PIECE)
+    }
+
+    fn last_mut(&mut self) -> Option<&mut Run> {
+        self.0.last_mut()?.last_mut()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Run> {
+        self.0.iter().flatten()
+    }
+}
 
 /// What a transaction did to the rows of its table in the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -251,7 +255,7 @@ impl NetRows {
             ..WrittenRows::default()
         };
         let mut next = 0;
-        for run in &origins.runs {
+        for run in origins.runs.iter() {
             let here = next..next + run.length;
             next = here.end;
             let Some(from) = run.from else {
@@ -278,7 +282,8 @@ impl NetRows {
         Ok(())
     }
 
-    /// Whether added and removed files say all: none of their rows is the same row.
+    /// Whether added and removed files say all, to a reader who knows which rows of a removed file were
+    /// hidden: none of their rows is the same row.
     pub fn is_told_by_files(&self) -> bool {
         self.removed
             .values()

@@ -8,8 +8,12 @@
 //! | commit | change files |
 //! |---|---|
 //! | `INSERT`, `INSERT OVERWRITE`, `TRUNCATE`, a `MERGE` that only inserts | none |
-//! | rows go, each with its whole file | none |
+//! | rows go, each with its whole file, which has no deletion vector | none |
 //! | any other: a row has new values, or was copied into a new file | for every changed row |
+//!
+//! Of a transaction the last two lines hold, whatever its statements were. Of a removed file with a
+//! deletion vector deltalake shows the hidden rows; `INSERT OVERWRITE` and `TRUNCATE` leave it at
+//! that, since they read no old row.
 //!
 //! Source: Delta protocol, "Change Data Files" and "Add CDC File".
 

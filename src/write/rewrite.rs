@@ -179,8 +179,8 @@ impl ExecutionPlan for RewriteExec {
         let change = self.change;
         let stream = futures::stream::once(async move {
             let result = rewriter.run(change, input).await?;
-            let batches = result.to_batches()?;
-            Ok::<_, DataFusionError>(futures::stream::iter(batches.into_iter().map(Ok)))
+            let batches = result.into_batches();
+            Ok::<_, DataFusionError>(futures::stream::iter(batches.map(|batch| Ok(batch?))))
         })
         .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(

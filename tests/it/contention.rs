@@ -18,7 +18,9 @@ use object_store::ObjectStore;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::support::{Table, count, run, try_run};
+use crate::support::{Table, count, run, try_run, wait_until};
+
+const FEED: &str = "OPTIONS ('delta.enableChangeDataFeed' 'true')";
 
 const LEVELS: [&str; 2] = ["Serializable", "WriteSerializable"];
 
@@ -198,12 +200,16 @@ enum Fault {
     AnswerLost,
     /// No put is ever answered, nor done.
     Silent(Notify),
+    /// The newest version is told so often, and no more.
+    Deaf(usize, Notify),
 }
 
 struct Faulty {
     inner: LogStoreRef,
     fault: Fault,
     puts: AtomicUsize,
+    /// How often the newest version was asked for.
+    asked: AtomicUsize,
 }
 
 impl Faulty {
@@ -213,6 +219,7 @@ impl Faulty {
             inner: Arc::clone(table.handle().log_store()),
             fault,
             puts: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
         });
         let log_store: Arc<Self> = Arc::clone(&faulty);
         let handle = Arc::new(TableHandle::new(log_store).expect("handle"));
@@ -262,7 +269,7 @@ impl LogStore for Faulty {
                     },
                 });
             }
-            Fault::AnswerLost => {}
+            Fault::AnswerLost | Fault::Deaf(..) => {}
             Fault::Silent(reached) => {
                 reached.notify_one();
                 std::future::pending::<()>().await;
@@ -281,6 +288,12 @@ impl LogStore for Faulty {
     }
 
     async fn get_latest_version(&self, start: u64) -> DeltaResult<u64> {
+        if let Fault::Deaf(most, reached) = &self.fault
+            && self.asked.fetch_add(1, Ordering::SeqCst) >= *most
+        {
+            reached.notify_one();
+            std::future::pending::<()>().await;
+        }
         self.inner.get_latest_version(start).await
     }
 
@@ -405,6 +418,62 @@ async fn statement_dropped_before_its_commit_leaves_the_table_as_it_was() {
     }
 }
 
+/// Before the put no version can name its files, so that they go with it.
+#[tokio::test]
+async fn statement_dropped_before_its_put_leaves_no_file() {
+    for (text, _) in STATEMENTS {
+        let table = Table::numbers(3, 10, FEED).await;
+        let before = (table.log(), table.data_files_on_disk());
+        let (ctx, faulty) = Faulty::session(&table, Fault::Deaf(0, Notify::new())).await;
+        drop_when_deaf(&ctx, &faulty, text, || {
+            let written = table.data_files_on_disk().len() > before.1.len();
+            assert_eq!(written, !text.contains("TRUNCATE"), "{text}");
+        })
+        .await;
+        wait_until(|| table.data_files_on_disk() == before.1).await;
+        assert_eq!(table.log(), before.0, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn commit_dropped_before_its_put_leaves_no_file() {
+    // Before the change files are written, and after that.
+    for (answers, wrote_changes) in [(0, false), (1, true)] {
+        let table = Table::numbers(3, 10, FEED).await;
+        let before = (table.log(), table.data_files_on_disk());
+        let fault = Fault::Deaf(answers, Notify::new());
+        let (ctx, faulty) = Faulty::session(&table, fault).await;
+        run(&ctx, "BEGIN").await;
+        for statement in TRANSACTION {
+            run(&ctx, statement).await;
+        }
+        drop_when_deaf(&ctx, &faulty, "COMMIT", || {
+            let files = table.data_files_on_disk();
+            let changes = files.iter().any(|path| path.starts_with("_change_data"));
+            assert_eq!(changes, wrote_changes, "{files:?}");
+            assert!(files.len() > before.1.len(), "{files:?}");
+        })
+        .await;
+        wait_until(|| table.data_files_on_disk() == before.1).await;
+        assert_eq!(table.log(), before.0);
+    }
+}
+
+/// Runs `text` until the log does not answer, then looks and drops it.
+async fn drop_when_deaf(ctx: &SessionContext, faulty: &Faulty, text: &str, look: impl Fn()) {
+    let running = tokio::spawn({
+        let (ctx, text) = (ctx.clone(), text.to_owned());
+        async move { try_run(&ctx, &text).await.map(|_| ()) }
+    });
+    let Fault::Deaf(_, reached) = &faulty.fault else {
+        unreachable!("made so by the caller");
+    };
+    reached.notified().await;
+    look();
+    running.abort();
+    assert!(running.await.expect_err("dropped").is_cancelled());
+}
+
 /// What makes a transaction of `t`, and the rows that it leaves.
 const TRANSACTION: [&str; 3] = [
     "INSERT INTO t VALUES (500, 500), (501, 501)",
@@ -459,6 +528,7 @@ async fn commit_of_a_transaction_is_as_safe_as_that_of_a_statement() {
                 assert_eq!(table.version().await, version);
                 assert_eq!(contents(&table).await, rows);
             }
+            Fault::Deaf(..) => unreachable!("not among them"),
         }
         // In no transaction any more.
         run(&ctx, "BEGIN").await;

@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What every stage may use.
-const BASE: [&str; 7] = [
+const BASE: [&str; 6] = [
     "error",
     "config",
     "cancellation",
     "clock",
     "storage",
-    "action_batch",
     "reason",
 ];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("read", &[]),
-    ("write", &["read"]),
-    ("commit", &["read"]),
+    // What the two stages above it hand each other.
+    ("action_batch", &["read"]),
+    ("write", &["read", "action_batch"]),
+    ("commit", &["read", "action_batch"]),
     ("hook", &["read", "commit"]),
     ("plan", &["read", "write", "commit"]),
     ("session", &["read", "write", "commit", "plan"]),

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::UInt64Type;
@@ -459,4 +460,15 @@ pub fn copy_folder(from: &Path, to: &Path) {
             std::fs::copy(entry.path(), target).expect("copied");
         }
     }
+}
+
+/// Waits for work in the background.
+pub async fn wait_until(done: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if done() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it did not happen");
 }

@@ -428,6 +428,62 @@ async fn conflict_after_a_lost_race_commits_nothing() {
     }
 }
 
+/// Whoever looks before the commit, because there is work left to do, reads no version twice.
+#[tokio::test]
+async fn look_before_the_commit_finds_the_winners_so_far() {
+    let table = Table::new([]).await;
+    table.faulty.put(READ_VERSION + 1, FAR).await;
+    let ours = delete();
+    let id = ours.txn_id;
+    let mut attempts = Attempts::new(ours).unwrap();
+    let conflict = attempts.conflict_so_far(&table.log_store()).await.unwrap();
+    assert!(conflict.is_none());
+    assert_eq!(table.reads(), [READ_VERSION + 1]);
+    table.faulty.put(READ_VERSION + 2, FAR).await;
+    let (version, needed) = committed(attempts.run(&table.log_store(), None).await);
+    assert_eq!((version, needed), (READ_VERSION + 3, 1));
+    assert_eq!(table.reads(), [READ_VERSION + 1, READ_VERSION + 2]);
+    assert_eq!(table.versions_of(id).await, [version]);
+
+    table.faulty.put(READ_VERSION + 4, REMOVES_A).await;
+    let mut late = Attempts::new(delete()).unwrap();
+    let conflict = late.conflict_so_far(&table.log_store()).await.unwrap();
+    assert!(conflict.is_some_and(|verdict| verdict.is_conflict()));
+    assert_eq!(table.puts().len(), 1, "only the first one was put");
+}
+
+/// From the put on a version may name the files.
+#[tokio::test]
+async fn files_are_deleted_with_whoever_drops_them_before_the_put() {
+    let path = object_store::path::Path::from("data.parquet");
+    for put in [false, true] {
+        let table = Table::new([]).await;
+        let log_store = table.log_store();
+        let store = log_store.object_store(None);
+        store.put(&path, "rows".into()).await.unwrap();
+        let files = UncommittedFiles::new(Arc::clone(&store), vec![path.clone()]);
+        let mut attempts = Attempts::new(delete()).unwrap();
+        if put {
+            committed(attempts.run(&log_store, Some(&files)).await);
+        } else {
+            let conflict = attempts.conflict_so_far(&log_store).await.unwrap();
+            assert!(conflict.is_none());
+        }
+        drop(files);
+        let mut is_there = true;
+        let most = if put { 20 } else { 2000 };
+        // Deleted in the background.
+        for _ in 0..most {
+            is_there = store.head(&path).await.is_ok();
+            if !is_there {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(is_there, put);
+    }
+}
+
 #[tokio::test]
 async fn own_commit_is_found_after_a_lost_answer() {
     let cases = [

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use deltalake::kernel::AddCDCFile;
-use object_store::path::Path;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::feed::{ChangeDataWriter, NetChange};
 use super::table::OpenTable;
 use super::{OpenTransaction, State, StatementReads};
+use crate::commit::attempt::Attempts;
 use crate::commit::checkpoint::checkpoint_if_due;
 use crate::commit::transaction::{
     CommitOptions, CommitOutcome, Operation, OptimisticTransaction, OutcomeUnknown,
@@ -19,8 +18,7 @@ use crate::commit::transaction::{
 use crate::commit::verdict::{Conflict, Verdict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::read_set::{Read, ReadScope, ReadSet};
-use crate::read::table::TableHandle;
-use crate::storage::delete_files;
+use crate::storage::UncommittedFiles;
 
 /// `operation` in the table's history.
 const OPERATION: &str = "TRANSACTION";
@@ -55,7 +53,7 @@ impl OpenTransaction {
                 commit_table(table, &state, options, feed).await.map(Some)
             }
             Some(table) => {
-                delete_files(table.handle.object_store().as_ref(), table.written()).await;
+                table.written().delete().await;
                 Ok(None)
             }
             None => Ok(None),
@@ -64,25 +62,15 @@ impl OpenTransaction {
 
     /// Ends the transaction without a trace: its files are deleted, as well as that goes.
     pub async fn roll_back(&self) {
-        discard(files_of(&self.close().tables)).await;
+        for files in files_of(&self.close().tables) {
+            files.delete().await;
+        }
     }
 }
 
-/// Rolls back what nobody waits for.
-pub(super) fn discard_later(tables: BTreeMap<String, OpenTable>) {
-    let files = files_of(&tables);
-    if files.is_empty() {
-        return;
-    }
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => {
-            runtime.spawn(discard(files));
-        }
-        Err(_) => tracing::warn!(
-            "files of a transaction that was never ended are left behind: no runtime to delete \
-             them in"
-        ),
-    }
+/// All files that were written. Dropped, they are deleted.
+pub(super) fn files_of(tables: &BTreeMap<String, OpenTable>) -> Vec<UncommittedFiles> {
+    tables.values().map(OpenTable::written).collect()
 }
 
 async fn commit_table(
@@ -90,6 +78,34 @@ async fn commit_table(
     state: &State,
     options: CommitOptions,
     feed: &dyn ChangeDataWriter,
+) -> Result<u64> {
+    let mut live = table.live();
+    let superseded = table.superseded();
+    let committed = put(&table, state, options, feed, &mut live).await;
+    // No commit names these.
+    superseded.delete().await;
+    match committed {
+        Ok(version) => {
+            checkpoint_if_due(&table.handle, &table.pinned.base, version).await;
+            Ok(version)
+        }
+        Err(error) => {
+            // A lost answer may have been a success, which refers to the live ones.
+            if OutcomeUnknown::find(&error).is_none() {
+                live.delete().await;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Writes what is left to write, which `files` get too, and puts the version that names them.
+async fn put(
+    table: &OpenTable,
+    state: &State,
+    options: CommitOptions,
+    feed: &dyn ChangeDataWriter,
+    files: &mut UncommittedFiles,
 ) -> Result<u64> {
     let location = table.handle.location();
     let base = &table.pinned.base;
@@ -104,16 +120,16 @@ async fn commit_table(
         .iter()
         .flat_map(|statement| statement.reads.reads().iter().cloned())
         .collect();
-    let twins = twins(&table, state);
+    let twins = twins(table, state);
     let past_scans = !twins.is_empty() || table.reads_all;
     if past_scans {
         reads.push(Read::whole_table(base));
     }
-    let mut transaction = OptimisticTransaction {
+    let mut attempts = Attempts::new(OptimisticTransaction {
         snapshot: Arc::clone(base),
         reads: ReadSet::new(reads),
         actions: table.actions(),
-        operation: operation(&table),
+        operation: operation(table),
         txn_id: Uuid::new_v4(),
         options: CommitOptions {
             // What came past the scans may hold rows of a blind append after the base, which can
@@ -121,76 +137,29 @@ async fn commit_table(
             serializable: options.serializable || past_scans,
             ..options
         },
-    };
-    let checked = match check_twins(&table, &twins) {
-        Ok(()) => check_same_table(&table).await,
-        Err(error) => Err(error),
-    };
-    let changes = match checked {
-        Ok(()) => change_files(&table, feed).await,
-        Err(error) => Err(error),
-    };
-    let mut change_paths = Vec::new();
-    let committed = match changes {
-        Ok(changes) => {
-            if let Some(changes) = changes {
-                change_paths = table.paths_of(changes.iter().map(|file| file.path.as_str()));
-                let metrics = &mut transaction.operation.metrics;
-                metrics.insert("numAddedChangeFiles".to_owned(), changes.len() as u64);
-                transaction.actions.cdc = changes;
-            }
-            put(transaction, &table, &statements).await
+    })?;
+    check_twins(table, &twins)?;
+    check_same_table(table).await?;
+    let log_store = table.handle.log_store();
+    if let Some(rows) = table.rows_for_feed()? {
+        // The change files may be as large as all that was changed.
+        if let Some(verdict) = attempts.conflict_so_far(log_store).await? {
+            return Err(conflict(verdict, &statements));
         }
-        Err(error) => Err(error),
-    };
-    let store = table.handle.object_store();
-    match committed {
-        Ok(version) => {
-            delete_files(store.as_ref(), table.superseded()).await;
-            checkpoint_if_due(&table.handle, base, version).await;
-            Ok(version)
-        }
-        Err(error) => {
-            // A lost answer may have been a success, which refers to the live ones.
-            let vain = match OutcomeUnknown::find(&error) {
-                Some(_) => table.superseded(),
-                None => {
-                    change_paths.extend(table.written());
-                    change_paths
-                }
-            };
-            delete_files(store.as_ref(), vain).await;
-            Err(error)
-        }
+        let change = NetChange {
+            handle: &table.handle,
+            base,
+            view: &table.pinned.view,
+            rows: &rows,
+        };
+        let changes = feed.write(change).await?;
+        files.add(table.paths_of(changes.iter().map(|file| file.path.as_str())));
+        let transaction = &mut attempts.transaction;
+        let metrics = &mut transaction.operation.metrics;
+        metrics.insert("numAddedChangeFiles".to_owned(), changes.len() as u64);
+        transaction.actions.cdc = changes;
     }
-}
-
-/// The change files of the net change; none where the table has no feed, or the feed needs none.
-async fn change_files(
-    table: &OpenTable,
-    feed: &dyn ChangeDataWriter,
-) -> Result<Option<Vec<AddCDCFile>>> {
-    let Some(rows) = table.net_rows()? else {
-        return Ok(None);
-    };
-    if rows.is_told_by_files() {
-        return Ok(None);
-    }
-    let change = NetChange {
-        handle: &table.handle,
-        base: &table.pinned.base,
-        view: &table.pinned.view,
-        rows: &rows,
-    };
-    feed.write(change).await.map(Some)
-}
-
-async fn put(
-    transaction: OptimisticTransaction,
-    table: &OpenTable,
-    statements: &[Statement],
-) -> Result<u64> {
-    match transaction.commit(table.handle.log_store()).await? {
+    match attempts.run(log_store, Some(files)).await? {
         CommitOutcome::Committed {
             version,
             attempts,
@@ -205,7 +174,7 @@ async fn put(
             );
             Ok(version)
         }
-        CommitOutcome::Conflicted { verdict, .. } => Err(conflict(verdict, statements)),
+        CommitOutcome::Conflicted { verdict, .. } => Err(conflict(verdict, &statements)),
     }
 }
 
@@ -329,21 +298,5 @@ fn operation(table: &OpenTable) -> Operation {
         name: OPERATION.to_owned(),
         parameters,
         metrics: table.metrics(),
-    }
-}
-
-type Files = Vec<(Arc<TableHandle>, Vec<Path>)>;
-
-fn files_of(tables: &BTreeMap<String, OpenTable>) -> Files {
-    tables
-        .values()
-        .map(|table| (Arc::clone(&table.handle), table.written()))
-        .filter(|(_, files)| !files.is_empty())
-        .collect()
-}
-
-async fn discard(files: Files) {
-    for (handle, written) in files {
-        delete_files(handle.object_store().as_ref(), written).await;
     }
 }

@@ -15,6 +15,7 @@ use crate::read::path::FileLocation;
 use crate::read::row_origins::{NetRows, RowOrigins};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::TableHandle;
+use crate::storage::UncommittedFiles;
 
 /// A table as a transaction sees it.
 #[derive(Debug, Clone)]
@@ -124,18 +125,22 @@ impl OpenTable {
         }
     }
 
-    /// What became of the base's rows, if the table has a change data feed.
+    /// What became of the base's rows, if the table has a change data feed that needs it in change
+    /// files: added and removed files do not say it where rows are the same rows, nor to every reader
+    /// where a removed file has a deletion vector.
     ///
     /// # Errors
     ///
     /// `Internal` if the notes of the statements contradict each other.
-    pub(super) fn net_rows(&self) -> Result<Option<NetRows>> {
-        match &self.feed {
-            Some(origins) => {
-                feed::net_rows(&self.pinned, &self.adds, &self.removes, origins).map(Some)
-            }
-            None => Ok(None),
-        }
+    pub(super) fn rows_for_feed(&self) -> Result<Option<NetRows>> {
+        let Some(origins) = &self.feed else {
+            return Ok(None);
+        };
+        let rows = feed::net_rows(&self.pinned, &self.adds, &self.removes, origins)?;
+        let mut removes = self.removes.iter();
+        let told_by_files =
+            rows.is_told_by_files() && removes.all(|remove| remove.deletion_vector.is_none());
+        Ok((!told_by_files).then_some(rows))
     }
 
     /// The counters of all statements together; files are counted as they are in the end.
@@ -152,19 +157,30 @@ impl OpenTable {
     }
 
     /// All files that were written.
-    pub(super) fn written(&self) -> Vec<Path> {
-        self.paths(|_| true)
+    pub(super) fn written(&self) -> UncommittedFiles {
+        self.files(|_| true)
+    }
+
+    /// The files that were written and are in the view.
+    pub(super) fn live(&self) -> UncommittedFiles {
+        let live = self.live_paths();
+        self.files(|path| live.contains(path))
     }
 
     /// The files that were written and are of no use any more.
-    pub(super) fn superseded(&self) -> Vec<Path> {
-        let live: HashSet<&str> = self.adds.iter().map(|add| add.path.as_str()).collect();
-        self.paths(|path| !live.contains(path))
+    pub(super) fn superseded(&self) -> UncommittedFiles {
+        let live = self.live_paths();
+        self.files(|path| !live.contains(path))
     }
 
-    fn paths(&self, wanted: impl Fn(&str) -> bool) -> Vec<Path> {
+    fn live_paths(&self) -> HashSet<&str> {
+        self.adds.iter().map(|add| add.path.as_str()).collect()
+    }
+
+    fn files(&self, wanted: impl Fn(&str) -> bool) -> UncommittedFiles {
         let written = self.written.iter().map(String::as_str);
-        self.paths_of(written.filter(|path| wanted(path)))
+        let paths = self.paths_of(written.filter(|path| wanted(path)));
+        UncommittedFiles::new(self.handle.object_store(), paths)
     }
 
     /// Where the files with these paths lie in the table's store.

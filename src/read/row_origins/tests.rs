@@ -16,7 +16,7 @@ fn origins(rows: &[Option<Origin>]) -> RowOrigins {
 /// Row by row, as a reader would note them.
 fn rows(origins: &RowOrigins) -> Vec<Option<Origin>> {
     let mut rows = Vec::new();
-    for run in &origins.runs {
+    for run in origins.runs.iter() {
         for offset in 0..run.length {
             rows.push(run.from.map(|from| Origin {
                 row: from.row + offset,
@@ -42,7 +42,7 @@ fn rows_that_follow_each_other_are_one_run() {
         (vec![], 0),
     ] {
         let origins = origins(&given);
-        assert_eq!(origins.runs.len(), runs, "{given:?}");
+        assert_eq!(origins.runs.iter().count(), runs, "{given:?}");
         assert_eq!(origins.rows(), given.len() as u64);
         assert_eq!(rows(&origins), given);
     }
@@ -95,20 +95,33 @@ fn rows_of_own_files_come_from_where_those_came_from() {
 }
 
 #[test]
-fn origins_survive_their_texts() {
-    let mut given = RowOrigins::default();
-    for row in 0..RUNS_IN_A_TEXT as u64 + 10 {
-        given.push(from(2, row * 2, row % 3 == 0));
+fn runs_beyond_one_piece_are_found_again() {
+    let count = RUNS_IN_A_PIECE as u64 * 2 + 10;
+    let older: Vec<Option<Origin>> = (0..count).map(|row| from(7, row * 2, false)).collect();
+    let older = origins(&older);
+    let wanted = [
+        0,
+        RUNS_IN_A_PIECE as u64 - 1,
+        RUNS_IN_A_PIECE as u64,
+        count - 2,
+    ];
+    let mut newer = RowOrigins::default();
+    for row in wanted {
+        newer.push_run(Run {
+            length: 2,
+            from: from(0, row, true),
+        });
     }
-    given.push_new(5);
-    let texts = given.to_texts().expect("texts");
-    assert_eq!(texts.len(), 2);
-    let mut read = RowOrigins::default();
-    for text in &texts {
-        read.add_text(text).expect("read");
-    }
-    assert_eq!(read, given);
-    assert!(read.add_text("{}").is_err());
+    let resolved = newer
+        .resolved(|_| Ok(Source::Written(&older)))
+        .expect("resolved");
+    let expected: Vec<Option<Origin>> = wanted
+        .into_iter()
+        .flat_map(|row| [from(7, row * 2, true), from(7, row * 2 + 2, true)])
+        .collect();
+    assert_eq!(rows(&resolved), expected);
+    let pieces: Vec<usize> = older.into_pieces().map(|piece| piece.len()).collect();
+    assert_eq!(pieces, [RUNS_IN_A_PIECE, RUNS_IN_A_PIECE, 10]);
 }
 
 #[test]

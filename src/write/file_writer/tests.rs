@@ -347,19 +347,15 @@ async fn origins_are_noted_in_the_order_of_the_file() {
         writers.complete().await.expect("completes");
         let (adds, origins) = writers.hand_over();
         let mut files = BTreeMap::new();
-        for (add, (path, origins)) in adds.iter().zip(&origins) {
-            assert_eq!(add.path, *path);
+        for (add, (path, origins)) in adds.iter().zip(origins) {
+            assert_eq!(add.path, path);
             let mut noted = Vec::new();
-            for text in origins.to_texts().expect("texts") {
-                let runs: Vec<serde_json::Value> = serde_json::from_str(&text).expect("json");
-                for run in runs {
-                    for offset in 0..run["length"].as_i64().expect("length") {
-                        let from = &run["from"];
-                        noted.push(from["row"].as_i64().map(|row| row + offset));
-                        if let Some(file) = from["file"].as_i64() {
-                            *files.entry(file).or_insert(0) += 1;
-                            assert_eq!(from["changed"], file == 1);
-                        }
+            for run in origins.into_pieces().flatten() {
+                for offset in 0..run.length {
+                    noted.push(run.from.map(|from| (from.row + offset) as i64));
+                    if let Some(from) = run.from {
+                        *files.entry(from.file).or_insert(0) += 1;
+                        assert_eq!(from.changed, from.file == 1);
                     }
                 }
             }

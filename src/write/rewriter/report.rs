@@ -137,16 +137,10 @@ pub(super) fn result(
                 .map_err(|e| Error::internal("an action as JSON").with_source(e))
         })
         .collect::<Result<Vec<_>>>()?;
-    let mut texts = Vec::new();
-    for (path, origins) in origins {
-        for text in origins.to_texts()? {
-            texts.push((path.clone(), text));
-        }
-    }
     Ok(StatementResult {
         actions,
         metrics,
         count,
-        origins: texts,
+        origins,
     })
 }

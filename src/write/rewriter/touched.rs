@@ -22,11 +22,19 @@ struct TouchedFile<'a> {
     /// All rows that are not in the table afterwards, hidden ones included.
     gone: RoaringTreemap,
     total: u64,
+    /// Whether it has a deletion vector.
+    hides_rows: bool,
 }
 
 impl TouchedFile<'_> {
     fn stay(&self) -> u64 {
         self.total - self.gone.len()
+    }
+
+    /// Whether its removal tells the readers of the feed which rows went. Of a removed file with a
+    /// deletion vector deltalake shows the rows that were hidden.
+    fn is_told_by_removal(&self) -> bool {
+        self.stay() == 0 && !self.hides_rows
     }
 }
 
@@ -40,7 +48,7 @@ impl Rewriter {
     ) -> DFResult<()> {
         let touched = self.touched(changed).await?;
         let told_by_files =
-            outcome.rows_updated == 0 && touched.iter().all(|file| file.stay() == 0);
+            outcome.rows_updated == 0 && touched.iter().all(TouchedFile::is_told_by_removal);
         if told_by_files {
             output.drop_changes().await;
         }
@@ -86,6 +94,7 @@ impl Rewriter {
                 changed,
                 gone,
                 total,
+                hides_rows: add.deletion_vector.is_some(),
             });
         }
         Ok(touched)

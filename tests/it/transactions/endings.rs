@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::orphans;
-use crate::support::{Table, open, rows, run, try_run};
+use crate::support::{Table, open, rows, run, try_run, wait_until};
 
 const ALL: &str = "SELECT * FROM t ORDER BY id";
 const CHANGES: [&str; 4] = [
@@ -144,15 +144,4 @@ async fn table_made_anew_meanwhile_is_left_alone() {
     let fresh = delta_disjoint::session();
     open(&fresh, "n", &folder).await;
     assert_eq!(rows(&fresh, "SELECT count(*) FROM n").await, ["5"]);
-}
-
-/// Waits for work in the background.
-async fn wait_until(done: impl Fn() -> bool) {
-    for _ in 0..2000 {
-        if done() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("it did not happen");
 }
