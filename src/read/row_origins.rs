@@ -171,8 +171,8 @@ impl RowOrigins {
     }
 }
 
-/// Keeps a piece at a megabyte or two.
-pub(crate) const RUNS_IN_A_PIECE: usize = 65_536;
+/// As many as the batches of a query have rows.
+pub(crate) const RUNS_IN_A_PIECE: usize = 8_192;
 
 /// Runs in full pieces, but for the last one: they are not moved when more of them come, and need not
 /// be there twice while they are handed on.

@@ -40,12 +40,12 @@ const SHAPES: [Shape; 4] = [
 /// first file has a deletion vector.
 type ChangeFiles = [bool; 3];
 
-/// Whether to look at the case with this number in `shape`: in each where they differ, else in two of
+/// Whether to look at the case with this number in `shape`: in each where they differ, else in one of
 /// them, by turns.
 fn is_looked_at(shape: Shape, case: usize, files: ChangeFiles) -> bool {
     let differs = files.iter().any(|wanted| *wanted != files[0]);
     let place = SHAPES.iter().position(|other| *other == shape);
-    differs || place.is_some_and(|place| place % 2 == case % 2)
+    differs || place.is_some_and(|place| place == case % SHAPES.len())
 }
 
 impl Shape {

@@ -13,7 +13,7 @@ const SEEDS: [(Shape, u64); 5] = [
     (Shape::MappedAndPartitioned, 1_009),
     (Shape::Vectors, 86_028_121),
 ];
-const COMMITS: usize = 8;
+const COMMITS: usize = 5;
 
 /// Id, number, partition.
 type Values = (i64, Option<i64>, Option<&'static str>);
