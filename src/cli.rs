@@ -66,6 +66,7 @@ Examples:
   delta-disjoint sql --table orders=/data/orders
   delta-disjoint sql --table orders=s3://lake/orders --storage-option aws_region=eu-west-1 \\
     -c \"DELETE FROM orders WHERE id < 100\"
+  delta-disjoint explain /data/orders --read-version 41 --where 'id < 100'
   delta-disjoint history /data/orders --limit 10";
 
 #[derive(Debug, Subcommand)]

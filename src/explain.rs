@@ -4,7 +4,6 @@
 //! winners and rules. No data file is read and nothing is written.
 
 use std::collections::HashSet;
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
@@ -18,7 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use deltalake::kernel::Remove;
 
-use crate::commit::log::read_winners;
+use crate::commit::log::{newest_version, read_winners};
 use crate::commit::{
     Actions, CheckInput, CommitOptions, IsolationLevel, NetEffect, Verdict, check,
 };
@@ -111,21 +110,25 @@ impl Question {
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
 pub async fn explain(table: &TableHandle, question: &Question) -> Result<Verdict> {
-    let newest = table.newest().await?.version;
+    let location = table.location();
+    let Some(newest) = newest_version(table.log_store()).await? else {
+        return Err(Error::invalid(format!(
+            "there is no Delta table at {location}"
+        )));
+    };
     let last = question.to_version.unwrap_or(newest);
     let first = question.read_version;
-    if last > newest {
+    if let Some(missing) = [first, last].into_iter().find(|version| *version > newest) {
         return Err(Error::invalid(format!(
-            "the table at {} has no version {last}; its newest is {newest}",
-            table.location()
+            "the table at {location} has no version {missing}; its newest is {newest}"
         )));
     }
-    let snapshot = table.at_version(first).await?;
     if last < first {
         return Err(Error::invalid(format!(
             "version {last} is before version {first}, which was read"
         )));
     }
+    let snapshot = table.at_version(first).await?;
     check_readable(&snapshot.protocol, &snapshot.metadata)?;
     let actions = Actions {
         removes: removes(table, &snapshot, &question.removes)?,

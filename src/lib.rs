@@ -89,6 +89,13 @@
 //! `COMMIT`, with the reads and changes of all statements. A statement outside of one that met a
 //! conflict is planned and run again if `delta.statement_reruns` says so.
 //!
+//! # Why a commit is refused
+//!
+//! The error names the commit that won, the file and the condition that met, and what to do. The
+//! [`Verdict`](commit::Verdict) behind it lists every conflict and every file that was tested, with
+//! [codes](reason::ReasonCode) and numbers, as text and as JSON. [`explain`](mod@explain) asks the same
+//! question without a statement, from the log alone; `docs/evidence.md` explains the codes.
+//!
 //! # Invariants
 //!
 //! 1. No predicate becomes text and is parsed again: what was planned is what is checked.

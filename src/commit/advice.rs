@@ -127,7 +127,7 @@ impl fmt::Display for Advice {
                  written again",
             ),
             Self::Rerun { version } => {
-                write!(f, "run the statement again on version {version}")
+                write!(f, "run it again on version {version}")
             }
         }
     }

@@ -24,6 +24,7 @@ use url::Url;
 
 use super::actions::Actions;
 use super::checkpoint::checkpoint_if_due;
+use super::isolation::IsolationLevel;
 use super::open_transaction::{OpenTransaction, StatementChange};
 use super::session_transactions::Ticket;
 use super::transaction::{
@@ -86,6 +87,15 @@ impl CommitExec {
             started: AtomicBool::new(false),
         }
     }
+
+    /// The level that the statement will be checked at, outside of a transaction.
+    fn level(&self) -> IsolationLevel {
+        if self.target.collector.reads_past_scans() {
+            IsolationLevel::Serializable
+        } else {
+            IsolationLevel::of_table(&self.target.snapshot)
+        }
+    }
 }
 
 impl DisplayAs for CommitExec {
@@ -100,15 +110,17 @@ impl DisplayAs for CommitExec {
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => write!(
                 f,
-                "CommitExec: operation={}, table={}, read_version={}, reads=[{}]",
+                "CommitExec: operation={}, table={}, read_version={}, isolation={}, reads=[{}]",
                 target.operation,
                 target.handle.location(),
                 target.snapshot.version,
+                self.level().as_str(),
                 scopes.join(" | ")
             ),
             DisplayFormatType::TreeRender => {
                 writeln!(f, "operation={}", target.operation)?;
                 writeln!(f, "read_version={}", target.snapshot.version)?;
+                writeln!(f, "isolation={}", self.level().as_str())?;
                 writeln!(f, "reads={}", scopes.join(" | "))
             }
         }
@@ -293,7 +305,9 @@ async fn run(
             counter("attempts").add(attempts);
             counter("winners_checked").add(verdict.winners_checked());
             counter("conflict_candidates").add(verdict.candidates);
+            counter("conflict_files_kept").add(verdict.kept());
             counter("conflict_files_skipped").add(verdict.skipped);
+            counter("conflict_files_skipped_by_partition").add(verdict.skipped_by_partition);
             checkpoint_if_due(&target.handle, &target.snapshot, version).await;
             Ok(())
         }

@@ -34,6 +34,19 @@ pub(crate) async fn put_entry(store: &LogStoreRef, version: u64, entry: &Bytes) 
     Ok(put)
 }
 
+/// The newest version in the log by the names of its files; `None` if there is no log.
+pub(crate) async fn newest_version(store: &LogStoreRef) -> Result<Option<u64>> {
+    let newest = store
+        .object_store(None)
+        .list(Some(store.log_path()))
+        .try_fold(None, |newest: Option<u64>, object| async move {
+            let name = object.location.filename().unwrap_or_default();
+            Ok(newest.max(version_of(name).map(|(version, _)| version)))
+        })
+        .await?;
+    Ok(newest)
+}
+
 /// The commits of `versions`, in order, at most `concurrency` read at a time.
 ///
 /// # Errors

@@ -164,24 +164,13 @@ impl TableHandle {
         Ok(snapshot)
     }
 
-    /// The table as it was at `version`.
+    /// The table as it was at `version`; newer versions are not looked at.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is no table or it has no such version, `Unavailable` or `Corrupt` if the
-    /// log can't be read, which is also so where the version was cleaned up.
+    /// `Unavailable` or `Corrupt` if the log can't be read, which is also so where the version was
+    /// cleaned up.
     pub async fn at_version(&self, version: u64) -> Result<Arc<TableSnapshot>> {
-        let newest = self.newest().await?;
-        match version.cmp(&newest.version) {
-            std::cmp::Ordering::Equal => return Ok(newest),
-            std::cmp::Ordering::Greater => {
-                return Err(Error::invalid(format!(
-                    "the table at {} has no version {version}; its newest is {}",
-                    self.location, newest.version
-                )));
-            }
-            std::cmp::Ordering::Less => {}
-        }
         let mut table = DeltaTable::new(Arc::clone(&self.log_store));
         table.load_version(version).await.map_err(|e| {
             let error = Error::from(e);

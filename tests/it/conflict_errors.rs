@@ -54,8 +54,8 @@ async fn conflict_names_versions_operation_file_and_read() {
             ConflictKind::ConcurrentDeleteDelete
         ]
     );
-    // The skipped file has its evidence.
-    assert_eq!(verdict.evidence.len(), 2);
+    // So have the skipped file and the one that is gone.
+    assert_eq!(verdict.evidence.len(), 3);
     assert!(
         verdict
             .evidence
@@ -117,11 +117,7 @@ async fn metadata_conflict_names_no_file() {
     let conflict = verdict.first_conflict().expect("a conflict");
     assert_eq!(conflict.kind, ConflictKind::MetadataChanged);
     assert_eq!((&conflict.path, &conflict.read), (&None, &None));
-    assert!(
-        conflict.why.contains("delta.appendOnly"),
-        "{}",
-        conflict.why
-    );
+    assert!(conflict.reason.detail.contains("delta.appendOnly"));
 }
 
 #[tokio::test]

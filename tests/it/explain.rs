@@ -142,6 +142,8 @@ async fn explain_analyze_runs_the_statement_once_and_shows_its_metrics() {
                 "attempts=1",
                 "winners_checked=0",
                 "conflict_candidates=0",
+                "conflict_files_kept=0",
+                "conflict_files_skipped_by_partition=0",
                 "conflict_files_skipped=0",
             ],
         ),
@@ -204,4 +206,88 @@ async fn explain_analyze_shows_the_conflict_check() {
         table.rows("SELECT count(*) FROM t WHERE x = 0").await,
         ["5"]
     );
+}
+
+/// What the plans of changes show, in order: `tests/it/explain/plans.txt` has it. Paths, times and
+/// sizes are left out.
+#[tokio::test]
+async fn plans_show_read_scopes_and_counters() {
+    let statements = [
+        "EXPLAIN INSERT INTO t VALUES (1, 1)",
+        "EXPLAIN INSERT INTO t SELECT id + 100, x FROM t WHERE id >= 25",
+        "EXPLAIN INSERT OVERWRITE t VALUES (1, 1)",
+        "EXPLAIN UPDATE t SET x = 0 WHERE id < 5 AND x IN (SELECT x FROM t WHERE id > 25)",
+        "EXPLAIN DELETE FROM t WHERE x % 2 = 1 AND id BETWEEN 3 AND 12",
+        "EXPLAIN DELETE FROM t",
+        "EXPLAIN MERGE INTO t USING (VALUES (1, 1), (50, 2)) AS s (id, x) ON t.id = s.id \
+         WHEN MATCHED THEN UPDATE SET x = s.x WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.x)",
+        "EXPLAIN TRUNCATE TABLE t",
+        "EXPLAIN ANALYZE UPDATE t SET x = 100 WHERE id BETWEEN 2 AND 4",
+        "EXPLAIN ANALYZE DELETE FROM t WHERE id >= 20",
+        "EXPLAIN ANALYZE INSERT INTO t SELECT id + 100, x FROM t WHERE id < 2",
+        "EXPLAIN ANALYZE TRUNCATE TABLE t",
+    ];
+    let options = "OPTIONS ('delta.isolationLevel' 'Serializable')";
+    let table = Table::numbers(3, 10, options).await;
+    let mut shown = String::new();
+    for statement in statements {
+        let text = table.rows(statement).await.join("\n");
+        shown += &plan_of(statement, &text, &table);
+    }
+    // Planned before three other writers: two blind appends and a change beside the read.
+    let table = Table::numbers(3, 10, options).await;
+    let statement = "EXPLAIN ANALYZE UPDATE t SET x = 0 WHERE id < 5";
+    let planned = table.plan(statement).await;
+    table.run("INSERT INTO t VALUES (500, 500)").await;
+    table.run("INSERT INTO t VALUES (600, 600)").await;
+    table.run("UPDATE t SET x = 7 WHERE id = 500").await;
+    let text = crate::support::text_rows(&planned.run().await.expect("commits")).join("\n");
+    shown += &plan_of(statement, &text, &table);
+
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/explain/plans.txt");
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        shown == expected,
+        "these are not the plans of {path}:\n{shown}"
+    );
+}
+
+/// This crate's operators in `text`, the answer to `statement`.
+fn plan_of(statement: &str, text: &str, table: &Table) -> String {
+    let mut shown = format!("> {statement}\n");
+    for line in text.lines() {
+        // The first line has the kind of plan in front.
+        let kinds = ["physical_plan|", "Plan with Metrics|"];
+        let line = kinds
+            .iter()
+            .find_map(|kind| line.strip_prefix(kind))
+            .unwrap_or(line)
+            .trim();
+        let own = ["CommitExec", "RewriteExec", "DeltaScanExec"];
+        if !own.iter().any(|name| line.starts_with(name)) {
+            continue;
+        }
+        let line = line.replace(&table.path(), "<table>");
+        shown += &match line.split_once("metrics=[") {
+            None => line,
+            Some((operator, metrics)) => {
+                let mut counters: Vec<&str> = metrics
+                    .trim_end_matches(']')
+                    .split(", ")
+                    .filter(|metric| {
+                        metric.split_once('=').is_some_and(|(name, value)| {
+                            !name.contains("bytes")
+                                && !name.contains("batches")
+                                && value.bytes().all(|byte| byte.is_ascii_digit())
+                        })
+                    })
+                    .collect();
+                counters.sort_unstable();
+                format!("{operator}metrics=[{}]", counters.join(", "))
+            }
+        };
+        shown.push('\n');
+    }
+    shown.push('\n');
+    shown
 }

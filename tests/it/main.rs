@@ -23,6 +23,7 @@ mod create;
 mod delete;
 mod deletion_vectors;
 mod deltalake_winners;
+mod evidence;
 mod explain;
 mod features;
 mod field_reports;

@@ -2,7 +2,7 @@
 
 use super::{Folder, names, run};
 
-const SUBCOMMANDS: [&str; 5] = ["completions", "demo", "history", "man", "sql"];
+const SUBCOMMANDS: [&str; 6] = ["completions", "demo", "explain", "history", "man", "sql"];
 
 #[test]
 fn every_subcommand_has_help_with_an_example() {
