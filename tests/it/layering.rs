@@ -15,7 +15,7 @@ const BASE: [&str; 7] = [
 ];
 
 /// For each stage: the stages below it that it may use.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("read", &[]),
     ("write", &["read"]),
     ("commit", &["read"]),
