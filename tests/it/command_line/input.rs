@@ -1,7 +1,6 @@
 //! What a line at the prompt means; the prompt itself needs a terminal.
 
 #[path = "../../../src/cli/prompt/input.rs"]
-#[expect(unreachable_pub, reason = "it is private where it belongs")]
 mod product;
 
 use self::product::Input;

@@ -252,6 +252,25 @@ async fn checkpoints_follow_the_tables_interval() {
     }
 }
 
+/// No table yet: the first commit is version 0, and there is one first commit.
+#[tokio::test]
+async fn table_is_created_once() {
+    let model = files(&[]).await;
+    let entry = std::fs::read(format!("{}/_delta_log/{:020}.json", model.path(), 0));
+    let actions = deltalake::logstore::get_actions(0, &entry.expect("entry").into());
+    let mut actions = actions.expect("actions");
+    actions.retain(|action| !matches!(action, Action::CommitInfo(_)));
+    let folder = tempfile::tempdir().expect("folder");
+    let url = url::Url::from_directory_path(folder.path()).expect("url");
+    let handle = DeltaTable::try_from_url(url).await.expect("handle");
+    let create = || {
+        let builder = CommitBuilder::default().with_actions(actions.clone());
+        builder.build(None, handle.log_store(), write())
+    };
+    assert_eq!(create().await.expect("created").version, 0);
+    assert_eq!(outcome(create().await), "ProtocolChanged");
+}
+
 #[tokio::test]
 async fn retries_that_are_used_up_are_an_error() {
     let table = files(&[1]).await;

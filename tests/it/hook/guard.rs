@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use serde_json::json;
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::log_store::error_kind;
+use super::log_store::{Interposed, error_kind};
 use super::sides::{Side, append, both, files, ids, ids_of, outcome, partitioned};
 use crate::support::Table;
 
@@ -143,6 +143,58 @@ async fn recorded_predicate_counts_where_it_has_one_meaning() {
     }
 }
 
+/// Literals of each type survive the trip through the commit's text.
+#[tokio::test]
+async fn recorded_predicate_on_each_type_tells_files_apart() {
+    let cases = [
+        ("s = 'a'", "s = 'z'"),
+        ("s < 'b' OR s IN ('c', 'd', 'e', 'f', 'g')", "s > 'b'"),
+        ("d < DATE '2021-01-01'", "d > DATE '2021-01-01'"),
+        (
+            "ts <= arrow_cast('2021-01-01T00:00:00.123456Z', 'Timestamp(Microsecond, Some(\"UTC\"))')",
+            "ts > arrow_cast('2021-01-01T00:00:00Z', 'Timestamp(Microsecond, Some(\"UTC\"))')",
+        ),
+        ("x BETWEEN 0.5 AND 1.5", "x BETWEEN 0.5 AND 9.5"),
+        ("n < 5", "n > -5"),
+        ("i = 1 AND s IS NOT NULL", "i = 9 OR i = 1"),
+    ];
+    let row = |id: i64, s: &str, year: i32| {
+        format!(
+            "SELECT CAST({id} AS BIGINT) AS id, '{s}' AS s, DATE '{year}-01-01' AS d, \
+             CAST(TIMESTAMP '{year}-01-01T00:00:00Z' AS TIMESTAMP WITH TIME ZONE) AS ts, \
+             CAST({id} AS DOUBLE) AS x, CAST({id} AS DECIMAL(10, 2)) AS n, \
+             CAST({id} AS INT) AS i"
+        )
+    };
+    let columns = "id BIGINT, s VARCHAR, d DATE, ts TIMESTAMP WITH TIME ZONE, x DOUBLE, \
+                   n DECIMAL(10, 2), i INT";
+    let template = Table::create(columns, "", &[&row(1, "a", 2020)]).await;
+    for (elsewhere, meeting) in cases {
+        for (predicate, expected) in [(elsewhere, "committed"), (meeting, "ConcurrentAppend")] {
+            let table = template.copy().await;
+            // The loser's row, whatever its predicate is about.
+            table
+                .run(&format!("INSERT INTO t {}", row(9, "z", 2022)))
+                .await;
+            let guard = hook::guard(table.deltalake().await);
+            let report = guard.report();
+            let loser = guard.await.expect("guarded");
+            let new = table.run(&row(9, "z", 2022)).await;
+            append(table.deltalake().await, new[0].clone())
+                .await
+                .expect("appended");
+            let delete = loser.delete().with_predicate(predicate).await;
+            assert_eq!(
+                outcome(delete),
+                expected,
+                "{predicate}: {:?}",
+                report.reads()
+            );
+            assert_ne!(report.reads(), ["whole table"], "{predicate}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn reads_that_are_given_count_in_place_of_what_is_recorded() {
     for (given, expected) in [
@@ -214,7 +266,11 @@ async fn reads_of_another_version_than_the_table_has_loaded_are_refused() {
 /// The writer computed its rows from an older version than its table has loaded.
 #[tokio::test]
 async fn read_version_in_the_metadata_is_where_the_check_begins() {
-    for (claimed, expected) in [(None, "committed"), (Some(1), "ConcurrentAppend")] {
+    for (claimed, expected) in [
+        (None, "committed"),
+        (Some(1), "ConcurrentAppend"),
+        (Some(u64::MAX), "committed"),
+    ] {
         let table = files(&[1, 2]).await;
         assert_eq!(table.version().await, 2);
         let mut metadata = Vec::new();
@@ -423,6 +479,28 @@ async fn restore_is_refused_beside_any_other_commit() {
         .expect("restored");
     assert_eq!(metrics.num_removed_file, 2);
     assert_eq!(ids_of(&table).await, [1]);
+}
+
+#[tokio::test]
+async fn replacing_the_table_meets_whoever_changed_it() {
+    use deltalake::kernel::{DataType, PrimitiveType};
+    for (side, expected) in [
+        (Side::Without, "committed"),
+        (Side::With, "ConcurrentAppend"),
+    ] {
+        let table = files(&[1]).await;
+        // CREATE loads the newest version; here somebody is faster after that.
+        let faster = vec![
+            r#"{"add":{"path":"b","partitionValues":{},"size":1,"modificationTime":0,"dataChange":true}}"#
+                .to_owned(),
+        ];
+        let store = Interposed::over(&table.deltalake().await).beaten_by(&faster);
+        let handle = side.table(DeltaTable::new(store.store())).await;
+        let long = DataType::Primitive(PrimitiveType::Long);
+        let create = handle.create().with_save_mode(SaveMode::Overwrite);
+        let create = create.with_column("id", long, true, None).await;
+        assert_eq!(outcome(create), expected);
+    }
 }
 
 #[tokio::test]

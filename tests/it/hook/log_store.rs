@@ -54,7 +54,7 @@ impl Interposed {
         self
     }
 
-    fn beaten_by(self, entries: &[String]) -> Self {
+    pub fn beaten_by(self, entries: &[String]) -> Self {
         Self {
             faster: Mutex::new(entries.iter().rev().cloned().collect()),
             ..self
