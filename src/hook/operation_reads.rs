@@ -72,8 +72,11 @@ fn asked(entry: &WinningCommit, snapshot: &TableSnapshot, blind_input: bool) -> 
             Asked::NotRecorded
         }
         "DELETE" | "UPDATE" => condition("predicate"),
-        // The rows may have been computed from this table.
-        "WRITE" | "STREAMING UPDATE" if only_adds && (blind_input || entry.is_believed_blind()) => {
+        // The rows may have been computed from this table. An overwrite of a table that was empty
+        // looks like an append, and yet replaces whatever is there.
+        "WRITE" | "STREAMING UPDATE"
+            if only_adds && appends(entry) && (blind_input || entry.is_believed_blind()) =>
+        {
             Asked::Nothing
         }
         "WRITE" if blind_input => condition("predicate"),
@@ -87,6 +90,12 @@ fn asked(entry: &WinningCommit, snapshot: &TableSnapshot, blind_input: bool) -> 
 fn parameter<'a>(entry: &'a WinningCommit, name: &str) -> Option<&'a str> {
     let parameters = entry.info.operation_parameters.as_ref()?;
     parameters.get(name).and_then(Value::as_str)
+}
+
+/// Whether the operation says that it appends; `mode` is a batch's, `outputMode` a stream's.
+fn appends(entry: &WinningCommit) -> bool {
+    let mode = parameter(entry, "mode").or_else(|| parameter(entry, "outputMode"));
+    mode == Some("Append")
 }
 
 /// Whether a MERGE has clauses for rows without a match in the source; also where it is not said.
@@ -140,7 +149,13 @@ mod tests {
         let whole = "whole table";
         let operation = |name: &str| json!({ "operation": name });
         let with = |name: &str, parameters: Value| json!({ "operation": name, "operationParameters": parameters });
-        let blind = json!({ "operation": "WRITE", "isBlindAppend": true });
+        let append = || with("WRITE", json!({ "mode": "Append" }));
+        let overwrite = || with("WRITE", json!({ "mode": "Overwrite" }));
+        let stream = |mode: &str| with("STREAMING UPDATE", json!({ "outputMode": mode }));
+        let mut blind = append();
+        blind["isBlindAppend"] = true.into();
+        let mut blind_overwrite = overwrite();
+        blind_overwrite["isBlindAppend"] = true.into();
         let id = json!({ "predicate": "id < 5" });
         let odd = json!({ "predicate": "NOT id < 5" });
         let merge = |clauses: &str| {
@@ -170,17 +185,21 @@ mod tests {
                 whole,
             ),
             (operation("DELETE"), vec![REMOVE], true, whole),
-            (operation("WRITE"), vec![ADD], false, whole),
-            (operation("WRITE"), vec![ADD], true, "nothing"),
-            (operation("WRITE"), vec![ADD, TXN], true, "nothing"),
-            (operation("WRITE"), vec![ADD, METADATA], true, "nothing"),
+            (append(), vec![ADD], false, whole),
+            (append(), vec![ADD], true, "nothing"),
+            (overwrite(), vec![ADD], true, whole),
+            (operation("WRITE"), vec![ADD], true, whole),
+            (blind_overwrite, vec![ADD], true, whole),
+            (append(), vec![ADD, TXN], true, "nothing"),
+            (append(), vec![ADD, METADATA], true, "nothing"),
             (blind.clone(), vec![ADD], false, "nothing"),
             (blind.clone(), vec![ADD, METADATA], false, whole),
             (blind, vec![ADD, REMOVE], false, whole),
             (operation("WRITE"), vec![ADD, REMOVE], true, whole),
             (with("WRITE", id.clone()), vec![ADD, REMOVE], true, "id < 5"),
             (with("WRITE", id.clone()), vec![ADD, REMOVE], false, whole),
-            (operation("STREAMING UPDATE"), vec![ADD], true, "nothing"),
+            (stream("Append"), vec![ADD], true, "nothing"),
+            (stream("Complete"), vec![ADD], true, whole),
             (
                 operation("STREAMING UPDATE"),
                 vec![ADD, REMOVE],

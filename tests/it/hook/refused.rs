@@ -55,6 +55,25 @@ async fn overwrite_after_optimize_keeps_old_rows_or_aborts() {
     }
 }
 
+/// It removes nothing, as an append does, and yet has to replace what came in the meantime.
+#[tokio::test]
+async fn overwrite_of_an_empty_table_after_append_keeps_its_row_or_aborts() {
+    for (side, expected, rows) in [
+        (Side::Without, "committed", vec![1, 77]),
+        (Side::With, "ConcurrentAppend", vec![1]),
+        (Side::Blind, "ConcurrentAppend", vec![1]),
+    ] {
+        let table = files(&[]).await;
+        let (winner, loser) = both(&table, side).await;
+        append(winner, ids(&["id"], &[1])).await.expect("appended");
+        let overwrite = loser
+            .write(vec![ids(&["id"], &[77])])
+            .with_save_mode(SaveMode::Overwrite);
+        assert_eq!(outcome(overwrite.await), expected);
+        assert_eq!(ids_of(&table).await, rows);
+    }
+}
+
 /// A MERGE that only inserts ids that are not there.
 async fn insert_missing(table: DeltaTable, new: &[i64]) -> Result<(), DeltaTableError> {
     let source = SessionContext::new()

@@ -108,13 +108,13 @@ fn skipped_files_say_which_term_and_which_numbers() {
             "p = 1",
             PartitionValues,
             "p",
-            "p = 1 needs a value = 1, file has 2",
+            "p = 1 is not true where p = 2",
         ),
         (
             "p = 1 AND x > 25",
             PartitionValues,
             "p",
-            "p = 1 needs a value = 1, file has 2",
+            "p = 1 is not true where p = 2",
         ),
         (
             "p % 2 = 1",
@@ -126,7 +126,7 @@ fn skipped_files_say_which_term_and_which_numbers() {
             "p = 1 OR x > 25",
             Statistics,
             "p",
-            "(p = 1 OR x > 25) needs a value = 1, file has 2, or needs max > 25, file has max 20",
+            "(p = 1 OR x > 25) is not true where p = 2, or needs max > 25, file has max 20",
         ),
     ];
     let mut add = some();
