@@ -25,6 +25,7 @@ use super::net_effect::NetEffect;
 use super::transaction::{CommitOutcome, OptimisticTransaction, OutcomeUnknown};
 use super::verdict::{AttemptsUsedUp, Verdict};
 use super::winner::WinningCommit;
+use crate::cancellation::PutState;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
 
@@ -135,6 +136,7 @@ impl Attempts {
         let span = tracing::info_span!("winners", after = before);
         let own = cancellation.or(self.find_winners(log).instrument(span));
         if let Some(version) = own.await? {
+            cancellation.set_put_state(PutState::Done);
             return Ok(Attempt::Committed(version, self.check()));
         }
         let verdict = self.check();
@@ -155,6 +157,17 @@ impl Attempts {
         };
         // From here on it is the log that decides.
         cancellation.check()?;
+        cancellation.set_put_state(PutState::Running);
+        let attempt = self.put(version, log, verdict).await;
+        match &attempt {
+            Ok(Attempt::Committed(..)) => cancellation.set_put_state(PutState::Done),
+            Err(error) if OutcomeUnknown::find(error).is_some() => {}
+            _ => cancellation.set_put_state(PutState::NotBegun),
+        }
+        attempt
+    }
+
+    async fn put(&mut self, version: u64, log: &mut Log<'_>, verdict: Verdict) -> Result<Attempt> {
         match log.put(version, &self.entry).await? {
             Put::Done => Ok(Attempt::Committed(version, verdict)),
             Put::Lost => self.read_back(version, log, verdict).await,
