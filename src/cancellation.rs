@@ -8,7 +8,7 @@
 //! A statement whose stream is dropped stops anywhere, also while the new version is being put: then
 //! nobody knows whether it was. Asked to stop, it knows.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -44,12 +44,31 @@ use crate::error::{Error, ErrorKind, Result};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Cancellation(Option<Arc<watch::Sender<bool>>>);
+pub struct Cancellation(Option<Arc<Request>>);
+
+/// How far a statement that looks for a request has come with its new version.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PutState {
+    /// No version of it is written.
+    #[default]
+    NotBegun,
+    /// A version is being put: a statement that is dropped now may have written it or not.
+    Running,
+    /// Its version is written.
+    Done,
+}
+
+#[derive(Debug, Default)]
+struct Request {
+    made: watch::Sender<bool>,
+    put: Mutex<PutState>,
+}
 
 impl Cancellation {
     /// A request that can be made.
     pub fn new() -> Self {
-        Self(Some(Arc::new(watch::Sender::new(false))))
+        Self(Some(Arc::default()))
     }
 
     /// Lets the statements of `ctx` that are planned from now on, and `COMMIT`, look for this request
@@ -67,19 +86,26 @@ impl Cancellation {
     /// Makes the request. It is never taken back.
     pub fn cancel(&self) {
         if let Some(request) = &self.0 {
-            request.send_replace(true);
+            request.made.send_replace(true);
         }
     }
 
     /// Whether the request was made.
     pub fn is_cancelled(&self) -> bool {
-        self.0.as_ref().is_some_and(|request| *request.borrow())
+        self.0
+            .as_ref()
+            .is_some_and(|request| *request.made.borrow())
     }
 
     /// Waits until the request is made.
     pub async fn cancelled(&self) {
         if let Some(request) = &self.0
-            && request.subscribe().wait_for(|made| *made).await.is_ok()
+            && request
+                .made
+                .subscribe()
+                .wait_for(|made| *made)
+                .await
+                .is_ok()
         {
             return;
         }
@@ -92,6 +118,21 @@ impl Cancellation {
             .get_extension::<Self>()
             .map(|request| Self::clone(&request))
             .unwrap_or_default()
+    }
+
+    /// How far the statement that looks for this request has come with its new version: whether it
+    /// may be dropped. With several such statements it is the one that came further last.
+    pub fn put_state(&self) -> PutState {
+        self.0.as_ref().map_or_else(PutState::default, |request| {
+            *request.put.lock().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+
+    /// Tells how far the statement has come.
+    pub(crate) fn set_put_state(&self, state: PutState) {
+        if let Some(request) = &self.0 {
+            *request.put.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        }
     }
 
     /// The error of a statement that stops, if it has to.

@@ -118,6 +118,22 @@ fn parse_and_run(given: Vec<std::ffi::OsString>, secrets: &Secrets) -> Result<Ex
         ));
     }
     let storage = StorageOptions::parse(&arguments.storage_options)?;
+    // Exit code 1 of `explain` says that there is a conflict, so that no failure may have it.
+    let is_answered_by_code = matches!(arguments.command, Command::Explain(_));
+    start_and_run(arguments.command, storage, secrets.clone()).map_err(|failure| {
+        if is_answered_by_code {
+            failure.without_answer()
+        } else {
+            failure
+        }
+    })
+}
+
+fn start_and_run(
+    command: Command,
+    storage: StorageOptions,
+    secrets: Secrets,
+) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -125,10 +141,10 @@ fn parse_and_run(given: Vec<std::ffi::OsString>, secrets: &Secrets) -> Result<Ex
     let done = runtime.block_on(async {
         let environment = Environment {
             storage,
-            secrets: secrets.clone(),
+            secrets,
             interrupts: Interrupts::listen(),
         };
-        run(arguments.command, &environment).await
+        run(command, &environment).await
     });
     // A read that nobody will ever answer must not hold the process.
     runtime.shutdown_background();

@@ -1,7 +1,8 @@
 //! One error type; its kind says what the caller does next.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use datafusion::error::DataFusionError;
 use deltalake::DeltaTableError;
@@ -233,6 +234,34 @@ impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
         Self::unavailable(error.to_string()).with_source(error)
     }
+}
+
+/// `text` of somebody else for a message or a terminal: what would steer the terminal, end the line or
+/// turn the order of the letters round is written as an escape, such as `\n` and `\u{1b}`.
+///
+/// ```
+/// use delta_disjoint::error::printable;
+///
+/// assert_eq!(printable("MERGE ü\n\u{1b}[2J"), "MERGE ü\\n\\u{1b}[2J");
+/// ```
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_steering = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_steering) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_steering(character) {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "{}", character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ pub mod session;
 mod storage;
 pub mod write;
 
-pub use cancellation::Cancellation;
+pub use cancellation::{Cancellation, PutState};
 pub use error::{Error, ErrorKind, Result};
 pub use session::{register, register_on, session, sql};
 

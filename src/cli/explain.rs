@@ -24,7 +24,7 @@ use super::output::print;
 Exit codes:
   0  it would commit
   1  it would conflict
-  2  the arguments are wrong or the log cannot be read
+  2  there is no answer: the arguments are wrong, the log cannot be read or the output not written
 
 Examples:
   delta-disjoint explain /data/orders --read-version 41 --where 'id < 100'
@@ -83,10 +83,7 @@ pub(crate) async fn run(
     arguments: &ExplainArguments,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    // Exit code 1 says that there is a conflict, so that no failure may have it.
-    let failed = |error: delta_disjoint::Error| Failure::arguments(error.to_string());
-    let table = open(&arguments.table, environment.storage.to_map())
-        .map_err(|failure| Failure::arguments(failure.message().unwrap_or_default()))?;
+    let table = open(&arguments.table, environment.storage.to_map())?;
     let question = Question {
         to_version: arguments.to_version,
         predicates: arguments.predicates.clone(),
@@ -102,7 +99,7 @@ pub(crate) async fn run(
     let mut interrupts = environment.interrupts.clone();
     let verdict = tokio::select! {
         () = interrupts.next() => return Err(Failure::interrupted("interrupted")),
-        verdict = explain(&table, &question) => verdict.map_err(failed)?,
+        verdict = explain(&table, &question) => verdict?,
     };
     match arguments.format {
         AnswerFormat::Text => print(&verdict.to_text())?,

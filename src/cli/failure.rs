@@ -50,16 +50,27 @@ impl Failure {
 
     /// The same failure with `place` in front of its message.
     pub(crate) fn at(self, place: &str) -> Self {
-        Self {
-            message: self.message.map(|message| format!("{place}: {message}")),
-            ..self
-        }
+        self.map(|message| format!("{place}: {message}"))
     }
 
     /// The same failure with `addition` as the last line of its message.
     pub(crate) fn and(self, addition: &str) -> Self {
+        self.map(|message| format!("{message}\n{addition}"))
+    }
+
+    /// The same failure, for a command whose exit code 1 is an answer.
+    pub(crate) fn without_answer(self) -> Self {
+        let code = match self.code {
+            STATEMENT => ARGUMENTS,
+            code => code,
+        };
+        Self { code, ..self }
+    }
+
+    /// The same failure with its message as `change` makes it.
+    pub(crate) fn map(self, change: impl FnOnce(&str) -> String) -> Self {
         Self {
-            message: self.message.map(|message| format!("{message}\n{addition}")),
+            message: self.message.as_deref().map(change),
             ..self
         }
     }

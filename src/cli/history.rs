@@ -1,5 +1,6 @@
 //! `history`: the versions of a table, from its log alone.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use datafusion::arrow::array::{
     ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMillisecondArray, UInt64Array,
 };
 use datafusion::arrow::error::ArrowError;
+use delta_disjoint::error::printable;
 use delta_disjoint::history::{HistoryEntry, history};
 use delta_disjoint::read::table::TableHandle;
 
@@ -19,8 +21,9 @@ use super::output::{Format, ResultPrinter, print};
 /// Lists the versions of a table, newest first.
 ///
 /// Only the commit entries of the log are read; versions whose entries were cleaned up are not
-/// listed. What a writer did not say about its commit is NULL. In JSON there are also the parameters
-/// and metrics of the operation, and the timestamp is in milliseconds since the epoch.
+/// listed. What a writer did not say about its commit is NULL, and so is a timestamp that no calendar
+/// has. In JSON there are also the parameters and metrics of the operation, and the timestamp is in
+/// milliseconds since the epoch, whatever it is.
 #[derive(Debug, Args)]
 #[command(
     about = "Lists the versions of a table, newest first",
@@ -58,7 +61,7 @@ pub(crate) async fn run(
             }
         }
         Format::Table | Format::Csv => {
-            let rows = rows(&entries)?;
+            let rows = rows(&entries, arguments.format == Format::Table)?;
             let mut printer = ResultPrinter::new(arguments.format, rows.schema());
             printer.write(rows)?;
             printer.finish()?;
@@ -76,20 +79,33 @@ pub(crate) fn open(
         .map_err(|error| Failure::from(error).at(&format!("table {location}")))
 }
 
+/// Whether a calendar has the time, which may be any number in the log.
+fn is_date(millis: i64) -> bool {
+    chrono::DateTime::from_timestamp_millis(millis).is_some()
+}
+
 fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string(value)
         .map_err(|error| Failure::statement(format!("the history has no JSON form: {error}")))
 }
 
-fn rows(entries: &[HistoryEntry]) -> Result<RecordBatch, ArrowError> {
+/// The rows of `entries`, `for_people` without what would steer their terminal.
+fn rows(entries: &[HistoryEntry], for_people: bool) -> Result<RecordBatch, ArrowError> {
+    let shown = |text| match for_people {
+        true => printable(text),
+        false => Cow::Borrowed(text),
+    };
     let text = |of: fn(&HistoryEntry) -> Option<&str>| -> ArrayRef {
-        Arc::new(entries.iter().map(of).collect::<StringArray>())
+        let texts = entries.iter().map(|entry| of(entry).map(shown));
+        Arc::new(texts.collect::<StringArray>())
     };
     let number = |of: fn(&HistoryEntry) -> Option<u64>| -> ArrayRef {
         Arc::new(entries.iter().map(of).collect::<UInt64Array>())
     };
-    let timestamps: TimestampMillisecondArray =
-        entries.iter().map(|entry| entry.timestamp).collect();
+    let timestamps: TimestampMillisecondArray = entries
+        .iter()
+        .map(|entry| entry.timestamp.filter(|millis| is_date(*millis)))
+        .collect();
     let blind: BooleanArray = entries.iter().map(|entry| entry.is_blind_append).collect();
     RecordBatch::try_from_iter_with_nullable([
         ("version", number(|entry| Some(entry.version)), false),
@@ -101,11 +117,11 @@ fn rows(entries: &[HistoryEntry]) -> Result<RecordBatch, ArrowError> {
         ("operation", text(|entry| entry.operation.as_deref()), true),
         ("read_version", number(|entry| entry.read_version), true),
         (
-            "isolation",
+            "isolation_level",
             text(|entry| entry.isolation_level.as_deref()),
             true,
         ),
-        ("blind_append", Arc::new(blind), true),
+        ("is_blind_append", Arc::new(blind), true),
         (
             "files_added",
             number(|entry| Some(entry.files_added)),

@@ -12,6 +12,7 @@ use datafusion::arrow::json;
 use datafusion::arrow::json::writer::{JsonArray, LineDelimited};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
+use delta_disjoint::error::printable;
 
 use super::failure::Failure;
 
@@ -35,10 +36,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     Ok(stdout.flush()?)
 }
 
-/// Tells `text`, a line, on stderr.
+/// Tells `text`, of a line or more, on stderr.
 pub(crate) fn tell(text: &str) {
+    // Messages quote logs and data, which must not steer the terminal.
+    let shown: Vec<_> = text.split('\n').map(printable).collect();
     // There is nowhere left to say that this failed.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", shown.join("\n"));
 }
 
 /// Prints one result; a result without columns is nothing.

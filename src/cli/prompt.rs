@@ -18,7 +18,7 @@ use rustyline::{Config, Editor, Helper};
 use self::input::Input;
 use super::failure::Failure;
 use super::output::{Format, print, tell};
-use super::session::{is_in_transaction, roll_back};
+use super::session::{is_in_transaction, roll_back, rolled_back};
 use super::{Environment, statement};
 
 /// Where the history is kept, in place of the user's data directory.
@@ -42,6 +42,21 @@ pub(crate) async fn run(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
+    if let Err(failure) = converse(ctx, format, environment).await {
+        // The files of the transaction would stay behind.
+        return Err(rolled_back(ctx, failure).await);
+    }
+    if roll_back(ctx).await? {
+        tell("the transaction was still open and was rolled back");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn converse(
+    ctx: &SessionContext,
+    format: Format,
+    environment: &Environment,
+) -> Result<(), Failure> {
     let broken = |error| Failure::statement(format!("the prompt cannot be shown: {error}"));
     let history = history_file();
     let mut editor = editor(ctx, history.as_ref()).map_err(broken)?;
@@ -68,7 +83,7 @@ pub(crate) async fn run(
         let input = match line {
             Ok(input) => input,
             Err(ReadlineError::Interrupted) => continue,
-            Err(ReadlineError::Eof) => break,
+            Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(broken(error)),
         };
         if !input.trim().is_empty() && !may_hold_secrets(&input, environment) {
@@ -79,7 +94,7 @@ pub(crate) async fn run(
             }
         }
         match Input::of(&input) {
-            Input::Quit => break,
+            Input::Quit => return Ok(()),
             Input::Help => print(HELP)?,
             Input::Unknown(command) => {
                 tell(&format!(
@@ -93,10 +108,6 @@ pub(crate) async fn run(
             Input::Statements(text) => run_statements(ctx, text, format, environment).await?,
         }
     }
-    if roll_back(ctx).await? {
-        tell("the transaction was still open and was rolled back");
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the statements of one input; the first failure ends it, not the prompt.
@@ -177,7 +188,7 @@ fn tables(ctx: &SessionContext) -> String {
     }
 }
 
-/// Options of a store and passwords in URLs are kept out of the history.
+/// Options of a store and passwords and signatures in URLs are kept out of the history.
 fn may_hold_secrets(input: &str, environment: &Environment) -> bool {
     environment.secrets.are_in(input) || input.to_ascii_uppercase().contains("OPTIONS")
 }

@@ -4,6 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fmt;
 
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
 use super::failure::Failure;
 
 /// What stands in the place of a secret.
@@ -117,6 +121,84 @@ impl Secrets {
         secrets
     }
 
+    /// The secrets in the `OPTIONS (…)` of `text`, a statement in the dialect of `ctx` that may be
+    /// no valid SQL, which the parser's message would repeat.
+    pub(crate) fn in_options(ctx: &SessionContext, text: &str) -> Self {
+        let mut secrets = Self::default();
+        let name = ctx
+            .state()
+            .config()
+            .options()
+            .sql_parser
+            .dialect
+            .to_string();
+        let Some(dialect) = dialect_from_str(name) else {
+            return secrets;
+        };
+        let mut tokens = Vec::new();
+        // Where the tokenizer gives up, the tokens before it are there.
+        let _ = Tokenizer::new(dialect.as_ref(), text).tokenize_with_location_into_buf(&mut tokens);
+        let tokens: Vec<Token> = tokens
+            .into_iter()
+            .map(|token| token.token)
+            .filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF))
+            .collect();
+        for (at, pair) in tokens.windows(2).enumerate() {
+            if let [Token::Word(word), Token::LParen] = pair
+                && word.value.eq_ignore_ascii_case("OPTIONS")
+            {
+                secrets.add_options(&tokens[at + 2..]);
+            }
+        }
+        secrets
+    }
+
+    /// Adds the values of `key value, key value)`, and whatever stands where it does not belong.
+    fn add_options(&mut self, tokens: &[Token]) {
+        let mut depth = 1;
+        let mut entry = Vec::new();
+        for token in tokens {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            if *token == Token::Comma {
+                self.add_entry(&entry);
+                entry.clear();
+            } else {
+                entry.push(token);
+            }
+        }
+        self.add_entry(&entry);
+    }
+
+    fn add_entry(&mut self, entry: &[&Token]) {
+        let mut key = String::new();
+        let mut values = entry;
+        // A name in quotes, or words with dots between them.
+        while let [token, rest @ ..] = values
+            && (key.is_empty() || key.ends_with('.') || **token == Token::Period)
+        {
+            key.push_str(&content(token));
+            values = rest;
+        }
+        let key = key.to_ascii_lowercase();
+        if values.is_empty() {
+            // A value whose key got lost, as far as anybody knows.
+            self.add(&key);
+            entry.iter().for_each(|token| self.add(&content(token)));
+        } else {
+            let is_harmless =
+                key.starts_with("delta.") || HARMLESS.iter().any(|name| key.ends_with(name));
+            let values = values.iter().skip(usize::from(is_harmless));
+            values.for_each(|token| self.add(&content(token)));
+        }
+    }
+
     /// How many options of the object store are among the arguments.
     pub(crate) fn options_given(&self) -> usize {
         self.options_given
@@ -149,7 +231,7 @@ impl Secrets {
         self.texts.insert(secret.to_owned());
     }
 
-    /// `text` without the secrets and without names and passwords in URLs.
+    /// `text` without the secrets and without names, passwords and queries in URLs.
     pub(crate) fn hide(&self, text: &str) -> String {
         let mut hidden = text.to_owned();
         // Longer ones first: one may be part of another.
@@ -158,7 +240,7 @@ impl Secrets {
         for secret in secrets {
             hidden = hidden.replace(secret.as_str(), HIDDEN);
         }
-        hide_user_information(&hidden)
+        hide_parts_of_urls(&hidden)
     }
 
     /// Whether `text` holds what would be hidden.
@@ -173,14 +255,36 @@ impl fmt::Debug for Secrets {
     }
 }
 
+/// What a token says, without its quotes.
+fn content(token: &Token) -> String {
+    match token {
+        Token::Word(word) => word.value.clone(),
+        Token::Number(number, _) => number.clone(),
+        Token::DollarQuotedString(string) => string.value.clone(),
+        _ => {
+            let text = token.to_string();
+            let quote = |character| ['\'', '"'].contains(&character);
+            match (text.find(quote), text.rfind(quote)) {
+                (Some(first), Some(last)) if first < last => text[first + 1..last].to_owned(),
+                _ => text,
+            }
+        }
+    }
+}
+
 /// Replaces `user:password` of `scheme://user:password@host`, also where the password holds a slash,
-/// which it must not.
-fn hide_user_information(text: &str) -> String {
+/// which it must not, and everything behind its `?`, which may be a signature.
+///
+/// `container@account`, as Azure's locations begin, stays.
+fn hide_parts_of_urls(text: &str) -> String {
     const END_OF_URL: [char; 6] = ['\'', '"', '`', ' ', '\n', '\t'];
     let mut hidden = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + "://".len());
+        let may_have_user = ["abfs://", "abfss://", "wasb://", "wasbs://"]
+            .iter()
+            .any(|scheme| before.ends_with(scheme));
         hidden.push_str(before);
         let url = &after[..after.find(END_OF_URL).unwrap_or(after.len())];
         let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
@@ -194,13 +298,23 @@ fn hide_user_information(text: &str) -> String {
             }
             user => user,
         };
-        rest = match user {
-            Some(user) => {
+        let mut shown = 0;
+        if let Some(user) = user
+            && !(may_have_user && !url[..user].contains(':'))
+        {
+            hidden.push_str(HIDDEN);
+            shown = user;
+        }
+        let end = match url[shown..].find('?').map(|query| shown + query + 1) {
+            Some(query) if query < url.len() => {
+                hidden.push_str(&url[shown..query]);
                 hidden.push_str(HIDDEN);
-                &after[user..]
+                // Of the sentence around it.
+                url.trim_end_matches([':', ',', ';', ')']).len().max(query)
             }
-            None => after,
+            _ => shown,
         };
+        rest = &after[end..];
     }
     hidden + rest
 }

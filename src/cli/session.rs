@@ -21,10 +21,15 @@ impl NamedTable {
     /// Reads `NAME=LOCATION`.
     pub(crate) fn parse(given: &str) -> Result<Self, Failure> {
         match given.split_once('=') {
-            Some((name, location)) if !name.is_empty() && !location.is_empty() => Ok(Self {
-                name: name.to_owned(),
-                location: location.to_owned(),
-            }),
+            // The `=` of a URL's query parts no name from a location.
+            Some((name, location))
+                if !name.is_empty() && !name.contains("://") && !location.is_empty() =>
+            {
+                Ok(Self {
+                    name: name.to_owned(),
+                    location: location.to_owned(),
+                })
+            }
             _ => Err(Failure::arguments(format!(
                 "--table {given}: expected NAME=LOCATION, such as orders=/data/orders"
             ))),
@@ -75,6 +80,15 @@ pub(crate) async fn open(
 pub(crate) fn is_in_transaction(ctx: &SessionContext) -> bool {
     SessionScope::of(ctx.state_ref().read().config(), &ctx.session_id())
         .is_some_and(|scope| scope.current().is_some())
+}
+
+/// `failure` after the open transaction, if there is one, was rolled back.
+pub(crate) async fn rolled_back(ctx: &SessionContext, failure: Failure) -> Failure {
+    match roll_back(ctx).await {
+        Ok(false) => failure,
+        Ok(true) => failure.and("the open transaction was rolled back"),
+        Err(error) => failure.and(error.message().unwrap_or_default()),
+    }
 }
 
 /// Rolls back what is open; whether anything was.

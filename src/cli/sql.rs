@@ -10,8 +10,8 @@ use delta_disjoint::session::script::Script;
 
 use super::failure::Failure;
 use super::output::Format;
-use super::session::{NamedTable, is_in_transaction, open, roll_back};
-use super::text_input::{Lines, read_file};
+use super::session::{NamedTable, open, roll_back, rolled_back};
+use super::text_input::{Lines, is_stream, read_file};
 use super::{Environment, prompt, statement};
 
 /// Runs SQL statements and prints what they return.
@@ -20,7 +20,8 @@ use super::{Environment, prompt, statement};
 /// between them. Without -c and -f they come from stdin: from a prompt with history and editing over
 /// several lines if it is a terminal, else as they are read.
 ///
-/// The first statement that fails ends the run, unless it is a prompt. A transaction that is open at
+/// Files are read before the first statement runs. The first statement that fails ends the run, unless
+/// it is a prompt. A transaction that is open at
 /// the end is rolled back, and the run counts as failed. Results are printed one after the other; one
 /// of a change is the count of rows.
 ///
@@ -78,22 +79,22 @@ pub(crate) async fn run(
             "the transaction was still open at the end and was rolled back; end it with COMMIT",
         )),
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(failure) if is_in_transaction(&ctx) => {
-            let failure = failure.and("the open transaction was rolled back");
-            Err(match roll_back(&ctx).await {
-                Ok(_) => failure,
-                Err(error) => failure.and(error.message().unwrap_or_default()),
-            })
-        }
-        Err(failure) => Err(failure),
+        Err(failure) => Err(rolled_back(&ctx, failure).await),
     }
 }
 
 /// Where statements come from.
 #[derive(Debug, Clone)]
 enum Source {
-    Text { number: usize, text: String },
-    File(PathBuf),
+    Text {
+        number: usize,
+        text: String,
+    },
+    File {
+        path: PathBuf,
+        /// What it holds, once it is read.
+        text: Option<String>,
+    },
     Stdin,
 }
 
@@ -142,7 +143,10 @@ impl FromArgMatches for Sources {
         let files = matches.get_many::<PathBuf>(FILE).into_iter().flatten();
         let files = files.map(|path| match path.to_str() {
             Some("-") => Source::Stdin,
-            _ => Source::File(path.clone()),
+            _ => Source::File {
+                path: path.clone(),
+                text: None,
+            },
         });
         let mut sources: Vec<(usize, Source)> = indices(COMMAND)
             .zip(texts)
@@ -173,14 +177,17 @@ impl Batch<'_> {
         if sources.is_empty() {
             return self.run_stdin().await;
         }
-        for source in sources {
+        for source in self.read_ahead(sources).await? {
             match source {
                 Source::Text { number, text } => {
                     self.run_all(&text, &|_| format!("-c number {number}"))
                         .await?;
                 }
-                Source::File(path) => {
-                    let text = read_file(&path, &self.environment.interrupts).await?;
+                Source::File { path, text } => {
+                    let text = match text {
+                        Some(text) => text,
+                        None => read_file(&path, &self.environment.interrupts).await?,
+                    };
                     let name = path.display();
                     self.run_all(&text, &|line| format!("{name}:{line}"))
                         .await?;
@@ -189,6 +196,20 @@ impl Batch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// `sources` with the texts of their files: one that cannot be read must not show after the
+    /// statements in front of it are done. A pipe is read in its turn, since what writes to it may
+    /// wait for them.
+    async fn read_ahead(&self, mut sources: Vec<Source>) -> Result<Vec<Source>, Failure> {
+        for source in &mut sources {
+            if let Source::File { path, text } = source
+                && !is_stream(path)
+            {
+                *text = Some(read_file(path, &self.environment.interrupts).await?);
+            }
+        }
+        Ok(sources)
     }
 
     async fn run_all(

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::Statement;
 use delta_disjoint::commit::exec::CommitExec;
-use delta_disjoint::{Cancellation, Error, ErrorKind, sql};
+use delta_disjoint::{Cancellation, Error, ErrorKind, PutState, sql};
 use futures::StreamExt;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -16,6 +19,7 @@ use super::failure::Failure;
 use super::interrupts::Interrupts;
 use super::output::{Format, ResultPrinter};
 use super::progress::{INTERVAL, Progress};
+use super::secrets::Secrets;
 
 /// A statement that ran.
 #[derive(Debug)]
@@ -36,6 +40,18 @@ pub(crate) async fn run(
     format: Format,
     mut interrupts: Interrupts,
 ) -> Result<Done, Failure> {
+    let secrets = Secrets::in_options(ctx, text);
+    run_interruptibly(ctx, text, format, &mut interrupts)
+        .await
+        .map_err(|failure| failure.map(|message| secrets.hide(message)))
+}
+
+async fn run_interruptibly(
+    ctx: &SessionContext,
+    text: &str,
+    format: Format,
+    interrupts: &mut Interrupts,
+) -> Result<Done, Failure> {
     let cancellation = Cancellation::new();
     cancellation.watch_statements_of(ctx);
     let mut progress = Progress::start();
@@ -43,21 +59,27 @@ pub(crate) async fn run(
     let mut is_interrupted = false;
 
     let frame = {
+        let at_once = AtOnce::of(ctx, text);
         let mut planning = pin!(sql(ctx, text));
         loop {
             tokio::select! {
                 biased;
                 () = interrupts.next() => {
-                    if makes_a_table(text) {
-                        return Err(Failure::interrupted(
-                            "interrupted; the table may have been made",
-                        ));
+                    match at_once {
+                        AtOnce::Nothing => return Err(given_up(&cancellation, false)),
+                        AtOnce::MakesTable => {
+                            return Err(Failure::interrupted(
+                                "interrupted; the table may have been made",
+                            ));
+                        }
+                        AtOnce::EndsTransaction if is_interrupted => {
+                            return Err(given_up(&cancellation, true));
+                        }
+                        AtOnce::EndsTransaction => {
+                            is_interrupted = true;
+                            cancellation.cancel();
+                        }
                     }
-                    if is_interrupted || !ends_a_transaction(text) {
-                        return Err(given_up(is_interrupted));
-                    }
-                    is_interrupted = true;
-                    cancellation.cancel();
                 }
                 _ = ticks.tick() => progress.show(None),
                 frame = &mut planning => break frame,
@@ -65,12 +87,23 @@ pub(crate) async fn run(
         }
     }
     .map_err(failure)?;
-    let (plan, stream) = {
+    // What acts at once leaves nothing to run: Ctrl-C comes too late.
+    let is_done = matches!(frame.logical_plan(), LogicalPlan::EmptyRelation(_));
+    let (plan, mut stream) = {
         let context = Arc::new(frame.task_ctx());
-        let plan = tokio::select! {
-            biased;
-            () = interrupts.next() => return Err(given_up(is_interrupted)),
-            plan = physical_plan(frame, &mut progress, &mut ticks) => plan.map_err(failure)?,
+        let mut planning = pin!(frame.create_physical_plan());
+        let plan = loop {
+            tokio::select! {
+                biased;
+                () = interrupts.next() => {
+                    if !is_done {
+                        return Err(given_up(&cancellation, false));
+                    }
+                    is_interrupted = true;
+                }
+                plan = &mut planning => break plan.map_err(failure)?,
+                _ = ticks.tick() => progress.show(None),
+            }
         };
         (
             Arc::clone(&plan),
@@ -78,18 +111,19 @@ pub(crate) async fn run(
         )
     };
 
-    let mut stream = stream;
     let mut printer = ResultPrinter::new(format, stream.schema());
     let mut rows = 0;
     loop {
         tokio::select! {
             biased;
             () = interrupts.next() => {
-                if is_interrupted || !is_change(plan.as_ref()) {
-                    return Err(given_up(is_interrupted));
+                if !is_done {
+                    if is_interrupted || !is_change(plan.as_ref()) {
+                        return Err(given_up(&cancellation, is_interrupted));
+                    }
+                    cancellation.cancel();
                 }
                 is_interrupted = true;
-                cancellation.cancel();
             }
             _ = ticks.tick() => progress.show(Some(plan.as_ref())),
             batch = stream.next() => match batch {
@@ -122,21 +156,6 @@ fn ticks() -> Interval {
     ticks
 }
 
-async fn physical_plan(
-    frame: DataFrame,
-    progress: &mut Progress,
-    ticks: &mut Interval,
-) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let mut planning = pin!(frame.create_physical_plan());
-    loop {
-        tokio::select! {
-            biased;
-            plan = &mut planning => return plan,
-            _ = ticks.tick() => progress.show(None),
-        }
-    }
-}
-
 /// Whether `plan` changes a Delta table, so that it is asked to stop and not just dropped.
 fn is_change(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<CommitExec>()
@@ -146,27 +165,52 @@ fn is_change(plan: &dyn ExecutionPlan) -> bool {
             .any(|child| is_change(child.as_ref()))
 }
 
-/// Whether `text` is done once it is planned and is asked to stop as well.
-fn ends_a_transaction(text: &str) -> bool {
-    ["COMMIT", "END", "ROLLBACK"].contains(&words(text)[0].as_str())
+/// What a statement does to Delta tables while it is planned. All else does it when it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AtOnce {
+    Nothing,
+    MakesTable,
+    /// It is asked to stop as well, and not just dropped.
+    EndsTransaction,
 }
 
-fn makes_a_table(text: &str) -> bool {
-    words(text) == ["CREATE", "EXTERNAL"]
+impl AtOnce {
+    /// Parses `text` as it will be parsed to run, so that no spelling of a statement is missed.
+    fn of(ctx: &SessionContext, text: &str) -> Self {
+        let state = ctx.state();
+        let dialect = state.config().options().sql_parser.dialect;
+        match state.sql_to_statement(text, &dialect) {
+            Ok(DFStatement::CreateExternalTable(_)) => Self::MakesTable,
+            Ok(DFStatement::Statement(statement))
+                if matches!(
+                    statement.as_ref(),
+                    Statement::Commit { .. } | Statement::Rollback { .. }
+                ) =>
+            {
+                Self::EndsTransaction
+            }
+            // What is no statement does nothing.
+            _ => Self::Nothing,
+        }
+    }
 }
 
-/// The first two words.
-fn words(text: &str) -> [String; 2] {
-    let mut words = text.split_whitespace().map(str::to_ascii_uppercase);
-    [(); 2].map(|()| words.next().unwrap_or_default())
-}
-
-fn given_up(is_second: bool) -> Failure {
-    Failure::interrupted(if is_second {
-        "interrupted a second time while a version was being written; whether it was, the table's \
-         history tells"
-    } else {
-        "interrupted; no table was changed by it"
+/// The end of a statement that is dropped by the first Ctrl-C, or by the second one since it did not
+/// stop at the first.
+fn given_up(cancellation: &Cancellation, is_second: bool) -> Failure {
+    Failure::interrupted(match (is_second, cancellation.put_state()) {
+        (false, _) => "interrupted; no table was changed by it",
+        (true, PutState::NotBegun) => {
+            "interrupted a second time; no table was changed by it, but files that it wrote may be \
+             left in the table's folder"
+        }
+        (true, PutState::Done) => {
+            "interrupted a second time; the statement is done, its version is written"
+        }
+        (true, _) => {
+            "interrupted a second time while a version was being written; it is not known whether \
+             it was, the table's history tells"
+        }
     })
 }
 

@@ -12,6 +12,12 @@ use super::interrupts::Interrupts;
 /// How many lines are read ahead.
 const LINES_AHEAD: usize = 64;
 
+/// Whether what lies at `path` is a pipe or a device, which gives what is written to it.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
 /// The whole text of the file at `path`.
 pub(crate) async fn read_file(path: &Path, interrupts: &Interrupts) -> Result<String, Failure> {
     let (name, path) = (path.display().to_string(), path.to_owned());

@@ -10,6 +10,7 @@ use super::conflict::CheckInput;
 use super::isolation::IsolationLevel;
 use super::verdict::{Conflict, ConflictKind};
 use super::winner::WinningCommit;
+use crate::error::printable;
 use crate::read::predicate::ReadPredicate;
 use crate::read::prune::{PruneFile, separating_columns};
 use crate::read::snapshot::TableSnapshot;
@@ -93,10 +94,16 @@ impl fmt::Display for Advice {
         match self {
             Self::ClusterBy { column } => write!(
                 f,
-                "cluster or partition the table by {column}, so that such writers touch other files"
+                "cluster or partition the table by {}, so that such writers touch other files",
+                printable(column)
             ),
             Self::CollectStatistics { column, because } => {
-                write!(f, "collect statistics for column {column} ({because})")
+                write!(
+                    f,
+                    "collect statistics for column {} ({})",
+                    printable(column),
+                    printable(because)
+                )
             }
             Self::AddPredicate {
                 beside_partitions: false,
@@ -108,7 +115,8 @@ impl fmt::Display for Advice {
             ),
             Self::RewriteTerm { term } => write!(
                 f,
-                "compare a column with a literal instead of {term}, which statistics cannot decide"
+                "compare a column with a literal instead of {}, which statistics cannot decide",
+                printable(term)
             ),
             Self::DeclareAppend {
                 version: Some(version),

@@ -25,6 +25,7 @@ use super::net_effect::NetEffect;
 use super::transaction::{CommitOutcome, OptimisticTransaction, OutcomeUnknown};
 use super::verdict::{AttemptsUsedUp, Verdict};
 use super::winner::WinningCommit;
+use crate::cancellation::PutState;
 use crate::clock::now_millis;
 use crate::error::{Error, Result};
 use crate::storage::UncommittedFiles;
@@ -171,9 +172,11 @@ impl Attempts {
     }
 
     async fn attempt(&mut self, log: &mut Log<'_>, entry: &NewEntry<'_>) -> Result<Attempt> {
+        let cancellation = self.transaction.options.cancellation.clone();
         let (own, verdict) = self.look(log).await?;
         if let Some(version) = own {
             entry.may_be_named();
+            cancellation.set_put_state(PutState::Done);
             return Ok(Attempt::Committed(version, verdict));
         }
         if verdict.is_conflict() {
@@ -183,7 +186,24 @@ impl Attempts {
             return Err(Error::corrupt("the log has no version left"));
         };
         // From here on it is the log that decides.
-        self.transaction.options.cancellation.check()?;
+        cancellation.check()?;
+        cancellation.set_put_state(PutState::Running);
+        let attempt = self.put(version, log, entry, verdict).await;
+        match &attempt {
+            Ok(Attempt::Committed(..)) => cancellation.set_put_state(PutState::Done),
+            Err(error) if OutcomeUnknown::find(error).is_some() => {}
+            _ => cancellation.set_put_state(PutState::NotBegun),
+        }
+        attempt
+    }
+
+    async fn put(
+        &mut self,
+        version: u64,
+        log: &mut Log<'_>,
+        entry: &NewEntry<'_>,
+        verdict: Verdict,
+    ) -> Result<Attempt> {
         entry.may_be_named();
         match log.put(version, &entry.bytes).await? {
             Put::Done => Ok(Attempt::Committed(version, verdict)),

@@ -1,9 +1,10 @@
 //! The decision about each file that a winner touched, and why.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use crate::error::printable;
 use crate::read::prune::Decision;
 
 /// What a winner did to a file.
@@ -57,18 +58,18 @@ impl fmt::Display for Evidence {
         } else {
             "kept"
         };
-        write!(
-            f,
+        // Nearly all of it is what the winner wrote into the log.
+        let mut text = format!(
             "version {} ({}), {} file {}",
             self.version, self.operation, self.change, self.path
-        )?;
+        );
         if let Some(read) = &self.read {
-            write!(f, ", read ({read})")?;
+            write!(text, ", read ({read})")?;
         }
-        write!(f, ": {decision}")?;
+        write!(text, ": {decision}")?;
         if let Some(reason) = self.decision.reason() {
-            write!(f, ", {} ({})", reason.detail, reason.code)?;
+            write!(text, ", {} ({})", reason.detail, reason.code)?;
         }
-        Ok(())
+        f.write_str(&printable(&text))
     }
 }

@@ -1,7 +1,7 @@
 //! What the conflict check found.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use datafusion::error::DataFusionError;
 use super::advice::Advice;
 use super::evidence::Evidence;
 use super::isolation::IsolationLevel;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, printable};
 use crate::reason::{Reason, ReasonCode};
 
 /// The kinds of conflict, most telling first: where several apply, the first one is reported.
@@ -75,22 +75,23 @@ pub struct Conflict {
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
+        // Nearly all of it is what the winner wrote into the log.
+        let mut text = format!(
             "{} with version {} ({}",
             self.kind, self.version, self.operation
-        )?;
+        );
         match &self.engine {
-            Some(engine) => write!(f, " by {engine})")?,
-            None => f.write_str(")")?,
+            Some(engine) => write!(text, " by {engine})")?,
+            None => text.push(')'),
         }
         if let Some(path) = &self.path {
-            write!(f, ", file {path}")?;
+            write!(text, ", file {path}")?;
         }
         if let Some(read) = &self.read {
-            write!(f, ", read ({read})")?;
+            write!(text, ", read ({read})")?;
         }
-        write!(f, ": {}", self.reason)
+        write!(text, ": {}", self.reason)?;
+        f.write_str(&printable(&text))
     }
 }
 

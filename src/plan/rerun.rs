@@ -26,6 +26,7 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, TryStreamExt};
 
 use super::node::DeltaDml;
+use crate::cancellation::Cancellation;
 use crate::commit::{Backoff, SessionScope};
 use crate::config::DeltaOptions;
 use crate::error::{Error, ErrorKind};
@@ -172,16 +173,22 @@ impl Again {
                 Err(error) if is_conflict(&error) => error,
                 done => return done,
             };
-            tokio::time::sleep(Backoff::default().delay(number, rand::random())).await;
+            let cancellation = Cancellation::of(self.state.config());
+            let delay = Backoff::default().delay(number, rand::random());
+            cancellation
+                .or(async {
+                    tokio::time::sleep(delay).await;
+                    Ok(())
+                })
+                .await?;
             // A session that has begun a transaction meanwhile must not find the statement in it.
             if is_in_transaction(&self.state) {
                 return Err(conflict);
             }
-            let plan = self
-                .state
-                .query_planner()
-                .create_physical_plan(&self.logical_plan(), &self.state)
-                .await?;
+            let logical_plan = self.logical_plan();
+            let planner = self.state.query_planner();
+            let planning = planner.create_physical_plan(&logical_plan, &self.state);
+            let plan = cancellation.or(async { Ok(planning.await) }).await??;
             if is_in_transaction(&self.state) {
                 return Err(conflict);
             }

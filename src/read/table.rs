@@ -257,6 +257,7 @@ fn check_url(location: &str) -> Result<()> {
     }
     let url = Url::parse(location)
         .map_err(|error| Error::invalid(format!("the location is not a valid URL: {error}")))?;
+    check_parts(&url)?;
     let scheme = url.scheme();
     let stores = deltalake::logstore::object_store_factories();
     let is_served = |served: &Url| served.scheme() == scheme;
@@ -280,6 +281,27 @@ fn check_url(location: &str) -> Result<()> {
     Err(Error::invalid(format!(
         "no object store in this build serves {scheme}:// (there is {}){remedy}",
         served.join(", ")
+    )))
+}
+
+/// Refuses what object stores pass over: one table would have several locations then, and messages
+/// and plans would show a password or a signature.
+fn check_parts(url: &Url) -> Result<()> {
+    // `container@account` is how these name a container; it is no secret.
+    let may_have_user = ["abfs", "abfss", "wasb", "wasbs"].contains(&url.scheme());
+    let part = if url.password().is_some() || (!url.username().is_empty() && !may_have_user) {
+        "a user's name or password in front of the host"
+    } else if url.query().is_some() {
+        "a query (?…)"
+    } else if url.fragment().is_some() {
+        "a fragment (#…)"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!(
+        "the location is a URL with {part}, which does not belong to a table's location; leave it \
+         out, give credentials as options of the object store, and write ?, # and @ of a name as \
+         %3F, %23 and %40"
     )))
 }
 
@@ -390,4 +412,46 @@ fn reshape<T: serde::de::DeserializeOwned>(
 fn plain_schema(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<_> = schema.fields().iter().map(plain_field).collect();
     Arc::new(Schema::new(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_holds_nothing_that_a_store_passes_over() {
+        let cases = [
+            ("s3://bucket/t", true),
+            ("s3://bucket/a@b", true),
+            ("s3://bucket/a%3Fb", true),
+            ("file:///data/t", true),
+            ("http://host:80/t", true),
+            ("abfss://container@account.dfs.core.windows.net/t", true),
+            ("wasb://container@account/t", true),
+            (
+                "abfss://container:secret@account.dfs.core.windows.net/t",
+                false,
+            ),
+            ("s3://AKIA:secret@bucket/t", false),
+            ("s3://:secret@bucket/t", false),
+            ("s3://user@bucket/t", false),
+            ("https://user@host/t", false),
+            ("https://host/t?sv=2022&sig=secret", false),
+            ("s3://bucket/t?", false),
+            ("file:///data/t#secret", false),
+        ];
+        for (location, is_location) in cases {
+            let checked = check_parts(&Url::parse(location).expect("a URL"));
+            match checked {
+                Ok(()) => assert!(is_location, "{location}"),
+                Err(error) => {
+                    assert!(!is_location, "{location}: {error}");
+                    assert!(!error.message().contains("secret"), "{error}");
+                }
+            }
+        }
+        // Before anything else is looked at.
+        let error = check_url("s3://user:secret@bucket/t").expect_err("refused");
+        assert!(error.message().contains("password"), "{error}");
+    }
 }

@@ -4,7 +4,10 @@ mod history;
 mod input;
 #[cfg(unix)]
 mod interrupts;
+mod late_interrupts;
 mod pages;
+#[cfg(target_os = "linux")]
+mod prompt;
 mod secrets;
 mod statements;
 

@@ -1,9 +1,22 @@
 //! A statement that is run again after a conflict, if the session asks for it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::Result as DFResult;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
 use delta_disjoint::commit::ConflictKind;
+use delta_disjoint::{Cancellation, ErrorKind};
+use tokio::sync::Notify;
 
 use crate::support::{Table, conflict_of, kind_of, plan, run, try_run};
-use delta_disjoint::ErrorKind;
 
 /// `t` with ids 0 to 19 in two files; `reruns` are asked for.
 async fn table(reruns: usize) -> Table {
@@ -120,4 +133,62 @@ async fn transaction_is_never_run_again() {
     assert_eq!(kind_of(&error), Some(ErrorKind::Unavailable), "{error}");
     table.run("COMMIT").await;
     assert!(try_run(&table.ctx, "COMMIT").await.is_err());
+}
+
+/// Never comes to an end with the second plan of a change, and tells that it has begun.
+#[derive(Debug)]
+struct StuckPlanner {
+    planner: Arc<dyn QueryPlanner + Send + Sync>,
+    plans: AtomicUsize,
+    stuck: Arc<Notify>,
+}
+
+#[async_trait]
+impl QueryPlanner for StuckPlanner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> DFResult<Arc<dyn ExecutionPlan>> {
+        if matches!(plan, LogicalPlan::Extension(_)) && self.plans.fetch_add(1, SeqCst) == 1 {
+            self.stuck.notify_one();
+            std::future::pending::<()>().await;
+        }
+        self.planner.create_physical_plan(plan, session).await
+    }
+}
+
+#[tokio::test]
+async fn a_request_to_stop_counts_while_the_statement_is_planned_again() {
+    let table = table(3).await;
+    let other = table.other_session().await;
+    let stuck = Arc::new(Notify::new());
+    let state = table.ctx.state();
+    let planner = StuckPlanner {
+        planner: Arc::clone(state.query_planner()),
+        plans: AtomicUsize::new(0),
+        stuck: Arc::clone(&stuck),
+    };
+    let state = SessionStateBuilder::new_from_existing(state)
+        .with_query_planner(Arc::new(planner))
+        .build();
+    let ctx = SessionContext::new_with_state(state);
+    let request = Cancellation::new();
+    request.watch_statements_of(&ctx);
+
+    let update = plan(&ctx, "UPDATE t SET x = x + 100 WHERE id < 5").await;
+    run(&other, "UPDATE t SET x = 7 WHERE id = 1").await;
+    let (version, _) = table.log();
+    let files = table.data_files_on_disk();
+    let ended = tokio::time::timeout(Duration::from_secs(60), async {
+        tokio::join!(update.run(), async {
+            stuck.notified().await;
+            request.cancel();
+        })
+    });
+    let (ended, ()) = ended.await.expect("it stops");
+    let error = ended.expect_err("called off");
+    assert_eq!(kind_of(&error), Some(ErrorKind::Cancelled));
+    assert_eq!(table.log().0, version);
+    assert_eq!(table.data_files_on_disk(), files);
 }

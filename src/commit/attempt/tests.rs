@@ -46,6 +46,8 @@ struct Faulty {
     hidden: Option<u64>,
     reads: Mutex<Vec<u64>>,
     puts: Mutex<Vec<u64>>,
+    /// What the request tells while an entry is put.
+    states: Mutex<Vec<PutState>>,
     /// Made while an entry is put.
     request: Cancellation,
 }
@@ -104,6 +106,7 @@ impl LogStore for Faulty {
     ) -> Result<(), TransactionError> {
         self.puts.lock().unwrap().push(version);
         self.request.cancel();
+        self.states.lock().unwrap().push(self.request.put_state());
         let fault = self.faults.lock().unwrap().pop_front();
         match fault {
             None => self.forward(version, entry, id).await,
@@ -195,6 +198,7 @@ impl Table {
             hidden,
             reads: Mutex::default(),
             puts: Mutex::default(),
+            states: Mutex::default(),
             request,
         });
         faulty.put(READ_VERSION, FAR).await;
@@ -211,6 +215,10 @@ impl Table {
 
     fn reads(&self) -> Vec<u64> {
         self.faulty.reads.lock().unwrap().clone()
+    }
+
+    fn put_states(&self) -> Vec<PutState> {
+        self.faulty.states.lock().unwrap().clone()
     }
 
     fn puts(&self) -> Vec<u64> {
@@ -754,10 +762,18 @@ async fn a_request_to_stop_counts_until_something_is_put() {
                 request.cancel();
             }
             let mut transaction = delete();
-            transaction.options.cancellation = request;
+            transaction.options.cancellation = request.clone();
             let id = transaction.txn_id;
             let outcome = transaction.commit(&table.log_store()).await;
             assert_eq!(table.puts(), puts, "{name}, {store}");
+            let running = vec![PutState::Running; puts.len()];
+            assert_eq!(table.put_states(), running, "{name}, {store}");
+            let ended = if commits {
+                PutState::Done
+            } else {
+                PutState::NotBegun
+            };
+            assert_eq!(request.put_state(), ended, "{name}, {store}");
             if commits {
                 assert_eq!(committed(outcome).0, 5, "{name}, {store}");
                 assert_eq!(table.versions_of(id).await, [5], "{name}, {store}");

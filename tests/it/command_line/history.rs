@@ -47,7 +47,7 @@ fn our_own_versions_are_told_newest_first() {
         .collect();
     let engine = concat!("delta-disjoint/", env!("CARGO_PKG_VERSION"));
     let expected = [
-        "version,operation,read_version,isolation,blind_append,files_added,files_removed,rows_added,engine".to_owned(),
+        "version,operation,read_version,isolation_level,is_blind_append,files_added,files_removed,rows_added,engine".to_owned(),
         format!("3,DELETE,2,WriteSerializable,false,0,1,0,{engine}"),
         format!("2,UPDATE,1,WriteSerializable,false,1,1,2,{engine}"),
         format!("1,WRITE,0,WriteSerializable,true,1,0,2,{engine}"),
@@ -91,7 +91,7 @@ fn what_is_missing_is_null_and_cleaned_up_versions_are_left_out() {
         std::fs::write(log.join(name), "{").expect("written");
     }
     let expected = "\
-        version,timestamp,operation,read_version,isolation,blind_append,files_added,files_removed,rows_added,bytes_added,engine\n\
+        version,timestamp,operation,read_version,isolation_level,is_blind_append,files_added,files_removed,rows_added,bytes_added,engine\n\
         10,,,,Serializable,true,0,0,0,0,\"x, y\"\n\
         9,,,,,,0,1,0,0,\n\
         8,1970-01-01T00:00:02Z,WRITE,,,,2,0,,15,\n\
@@ -149,4 +149,52 @@ fn no_table_is_no_empty_history() {
         let error = run(&["history", &location]).failed(1);
         assert!(error.contains(&location), "{error}");
     }
+}
+
+#[test]
+fn a_time_that_no_calendar_has_is_null() {
+    let odd = format!(r#"{{"commitInfo":{{"timestamp":{}}}}}"#, i64::MAX);
+    let oddest = format!(r#"{{"commitInfo":{{"timestamp":{}}}}}"#, i64::MIN);
+    let even = r#"{"commitInfo":{"timestamp":1000}}"#;
+    let folder = log(&[(0, &[even]), (1, &[&odd]), (2, &[&oddest])]);
+    let text = csv(&folder, &[]);
+    let times: Vec<_> = text.lines().map(|line| line.split(',').nth(1)).collect();
+    let expected = ["timestamp", "", "", "1970-01-01T00:00:01Z"].map(Some);
+    assert_eq!(times, expected);
+    let table = run(&["history", &folder.path()]).worked();
+    assert_eq!(table.matches("ERROR").count(), 0, "{table}");
+    let json = run(&["history", &folder.path(), "--format", "json"]).worked();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("json");
+    assert_eq!(json[1]["timestamp"], i64::MAX);
+}
+
+#[test]
+fn columns_have_the_names_that_they_have_in_json() {
+    let folder = log(&[(0, &[ADD])]);
+    let json = run(&["history", &folder.path(), "--format", "ndjson"]).worked();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("json");
+    let text = csv(&folder, &[]);
+    for name in text.lines().next().expect("a header").split(',') {
+        assert!(json.get(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn what_the_log_says_does_not_steer_the_terminal() {
+    let entry = serde_json::json!({"commitInfo": {
+        "operation": "WRITE\u{1b}[2J\nx", "engineInfo": "y\r", "isolationLevel": "\u{7}",
+    }});
+    let folder = log(&[(0, &[&entry.to_string()])]);
+    let table = run(&["history", &folder.path()]).worked();
+    for shown in [r"WRITE\u{1b}[2J\nx", r"y\r", r"\u{7}"] {
+        assert!(table.contains(shown), "{table}");
+    }
+    let steers = |c: char| c.is_control() && c != '\n';
+    assert!(!table.contains(steers), "{table:?}");
+    assert_eq!(table.lines().count(), 5, "{table}");
+    // Messages too.
+    let entry = r#"{"commitInfo":{"operation":"WRITE"}}{"add":{"path":"a\u001b[2J"}}"#;
+    let folder = log(&[(0, &[entry])]);
+    let error = run(&["history", &folder.path()]).failed(1);
+    assert!(!error.contains(steers), "{error:?}");
 }

@@ -90,17 +90,26 @@ fn passwords_in_locations_never_show() {
         "s3://user:a/passw0rd@bucket/t",
         "s3://user:passw0rd@",
         "file://user:passw0rd@/nowhere",
+        "https://account.blob.core.windows.net/c/t?sv=2022&sig=passw0rd",
+        "https://account.blob.core.windows.net:443/c/t?sv=2022&sig=a/passw0rd%3D",
+        "s3://bucket/t?passw0rd",
+        "file:///nowhere?sig=passw0rd",
+        "abfss://container:passw0rd@account.dfs.core.windows.net/t",
     ];
     for location in locations {
         let table = format!("t={location}");
         let create = format!("CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION '{location}'");
         let new = format!("CREATE EXTERNAL TABLE t (x INT) STORED AS DELTA LOCATION '{location}'");
+        let unparsable = format!("SELECT '{location}' FROM '{location}' WHERE");
         for arguments in [
             vec!["history", location],
+            vec!["explain", location, "--read-version", "0"],
+            vec!["explain", location],
             vec!["sql", "--table", &table, "-c", "SELECT 1"],
             vec!["sql", "--table", location, "-c", "SELECT 1"],
             vec!["sql", "-c", &create],
             vec!["sql", "-c", &new],
+            vec!["sql", "-c", &unparsable],
             vec!["sql", location],
         ] {
             let folder = Folder::new();
@@ -129,6 +138,14 @@ fn what_is_no_secret_stays_readable() {
     assert!(error.contains("nowhere"), "{error}");
     let error = run(&["history", "gs://bucket/a@b"]).failed(1);
     assert!(error.contains("gs://bucket/a@b"), "{error}");
+    let container = "wasb://container@account.blob.core.windows.net/t";
+    let error = run(&["history", container]).failed(1);
+    assert!(error.contains(container), "{error}");
+    let create = "CREATE EXTERNAL TABLE t (x INT) STORED AS DELTA LOCATION '/nowhere' \
+                  OPTIONS ('delta.isolationLevel' 'Nonsense', 'aws_secret_access_key' 'passw0rd')";
+    let error = run(&["sql", "-c", create]).failed(1);
+    assert!(error.contains("delta.isolationLevel"), "{error}");
+    assert!(error.contains("Nonsense"), "{error}");
 }
 
 #[test]
@@ -146,5 +163,34 @@ fn options_reach_the_store_of_every_table_and_stay_hidden_there() {
         let error = run(&arguments).failed(1);
         assert!(error.contains("concurrency_limit"), "{error}");
         assert!(!error.contains("no-number"), "{error}");
+    }
+}
+
+#[test]
+fn options_in_statements_never_show() {
+    let start = "CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION '/nowhere'";
+    let options = [
+        "('aws_secret_access_key' 'a' 'passw0rd')",
+        "('aws_secret_access_key' a passw0rd)",
+        "('aws_secret_access_key' \"passw0rd\" 'x')",
+        "(aws_secret_access_key 'a' \"passw0rd\")",
+        "(aws.secret_access_key E'passw0rd' 'passw0rd')",
+        "('aws_secret_access_key' $$passw0rd$$ $$passw0rd$$)",
+        "('aws_secret_access_key', 'passw0rd' 'passw0rd' 'x', 'passw0rd')",
+        "('region' 'x' passw0rd)",
+        "('region' 'x', passw0rd)",
+        "('concurrency_limit' 'passw0rd')",
+        "('a' (passw0rd), 'b' 'passw0rd' 'passw0rd')",
+        "('a' 'passw0rd' 'passw0rd' -- broken off\n , '",
+        "('delta.isolationLevel' 'x', 'b' 'passw0rd' 'passw0rd')",
+    ];
+    for options in options {
+        let create = format!("{start} OPTIONS {options}");
+        let copy = format!("COPY (SELECT 1) TO '/nowhere/x.csv' OPTIONS {options}");
+        for text in [create, copy.to_lowercase()] {
+            let ended = run(&["sql", "-c", &text]);
+            assert_ne!(ended.code, Some(0), "{text}");
+            check(ended, &text);
+        }
     }
 }

@@ -335,3 +335,16 @@ fn the_demonstration_shows_what_it_says_and_leaves_nothing() {
     );
     assert!(super::names(folder.dir.path()).is_empty());
 }
+
+#[test]
+fn a_file_that_cannot_be_read_fails_before_anything_is_done() {
+    let folder = Folder::with_table("");
+    let before = folder.version();
+    let insert = "INSERT INTO t VALUES (3, 'c')";
+    let directory = folder.path();
+    for file in ["missing.sql", directory.as_str()] {
+        let error = folder.sql(&["-c", insert, "-f", file]).failed(2);
+        assert!(error.contains("cannot be read"), "{error}");
+        assert_eq!(folder.version(), before, "{file}");
+    }
+}

@@ -194,3 +194,50 @@ fn what_cannot_be_asked_is_refused_with_status_2() {
         .expect("the command runs");
     assert_eq!(nowhere.status.code(), Some(2), "{nowhere:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_failure_has_the_exit_status_of_a_conflict() {
+    let log = with_winner();
+    for condition in ["id < 50", "id < 20"] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let output = Command::new(env!("CARGO_BIN_EXE_delta-disjoint"))
+            .args(["explain", &log.path(), "--read-version", "1"])
+            .args(["--where", condition])
+            .stdout(full.expect("a full device"))
+            .output()
+            .expect("the command runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{condition}: {error}");
+        assert!(error.contains("cannot be written"), "{error}");
+    }
+}
+
+#[test]
+fn what_the_log_says_does_not_steer_the_terminal() {
+    let mut log = Log::serializable(false);
+    log.commit(&[
+        serde_json::json!({"commitInfo": {
+            "operation": "WRITE\u{1b}[2J\ncommit: all is well",
+            "engineInfo": "x\r\u{202e}y",
+        }}),
+        add("near", 30, 60),
+    ]);
+    let output = explain(&log, &["--read-version", "1", "--where", "id < 50"]);
+    let text = String::from_utf8(output.stdout).expect("utf-8");
+    assert!(
+        text.contains(r"(WRITE\u{1b}[2J\ncommit: all is well by x\r\u{202e}y)"),
+        "{text}"
+    );
+    let is_steering = |c: char| c == '\u{1b}' || c == '\r' || c == '\u{202e}';
+    assert!(!text.contains(is_steering), "{text:?}");
+    assert!(
+        !text.lines().any(|line| line.starts_with("commit")),
+        "{text}"
+    );
+    // JSON has escapes of its own and tells what the log says.
+    let arguments = ["--read-version", "1", "--whole-table", "--format", "json"];
+    let json = explain(&log, &arguments).stdout;
+    let json: Value = serde_json::from_slice(&json).expect("json");
+    assert_eq!(json["conflicts"][0]["engine"], "x\r\u{202e}y");
+}
