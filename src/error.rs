@@ -230,6 +230,14 @@ fn kernel_kind(message: &str) -> ErrorKind {
     }
 }
 
+/// `text` for a message: its first `most` characters, and a sign where there are more.
+pub(crate) fn shortened(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
 impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
         Self::unavailable(error.to_string()).with_source(error)

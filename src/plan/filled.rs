@@ -1,7 +1,8 @@
-//! Columns whose values a statement leaves to the table: generated columns, and columns with a
-//! default that an INSERT does not name.
+//! Columns whose values a statement leaves to the table: those that an INSERT does not name, and
+//! generated columns that others do not set.
 //!
-//! The statement's plan yields NULL for them, and this says where that NULL is none.
+//! The statement's plan yields NULL for them, and this says where that NULL is none, should the column
+//! be generated or have a default in the version that the statement is pinned to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::read::snapshot::TableMetadata;
 /// The columns, by index, that a statement leaves to the table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FilledColumns {
-    /// The expressions that the table had when the statement was planned; none for a statement that
-    /// brings no rows.
+    /// The expressions that the columns were found by; none for a statement that brings no rows, and
+    /// for an INSERT, whose text alone says what it leaves out.
     planned_with: Option<Arc<ColumnExpressions>>,
     columns: BTreeMap<usize, FilledRows>,
 }
@@ -38,11 +39,8 @@ pub(super) enum FilledRows {
 
 impl FilledColumns {
     /// Those of an INSERT, and its input with NULL in their place.
-    pub(super) fn of_insert(
-        input: LogicalPlan,
-        table: &DisjointTableProvider,
-    ) -> Result<(LogicalPlan, Self)> {
-        let mut filled = Self::planned_for(table);
+    pub(super) fn of_insert(input: LogicalPlan) -> Result<(LogicalPlan, Self)> {
+        let mut filled = Self::default();
         let LogicalPlan::Projection(projection) = input else {
             refuse_markers(&input)?;
             return Ok((input, filled));
@@ -176,9 +174,8 @@ fn refuse_markers(plan: &LogicalPlan) -> Result<()> {
     }))?;
     if found {
         return Err(Error::unsupported(
-            "INSERT: the statement leaves out a generated column, or one with a default, in a way that \
-             is not supported; name the column and give it its value, or run the statement directly if \
-             it is a prepared one",
+            "INSERT: the statement leaves out a column in a way that is not supported; name the column \
+             and give it its value, or run the statement directly if it is a prepared one",
         ));
     }
     Ok(())

@@ -83,6 +83,7 @@ pub(super) fn merge(
     )?;
     let shape = MergeShape {
         changes_rows: !op.clauses.iter().all(is_not_matched),
+        brings_rows: !op.clauses.iter().all(is_delete),
         repeats: is_lone_delete(&op.clauses),
     };
     let mut keys: Vec<usize> = relations
@@ -321,6 +322,10 @@ fn source_plan(
 
 fn is_not_matched(clause: &MergeIntoClause) -> bool {
     clause.kind.is_not_matched_by_target()
+}
+
+fn is_delete(clause: &MergeIntoClause) -> bool {
+    matches!(clause.action, MergeIntoAction::Delete)
 }
 
 /// Whether a row of the table may have several partners: it goes once, whatever the order.

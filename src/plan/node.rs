@@ -36,6 +36,8 @@ pub enum DmlKind {
 pub struct MergeShape {
     /// Whether rows of the table may change or go.
     pub changes_rows: bool,
+    /// Whether rows may come: new ones, or others in the place of old ones.
+    pub brings_rows: bool,
     /// Whether several rows of the source may ask for the same row to go: `WHEN MATCHED THEN
     /// DELETE` is the only MATCHED clause, so that it does not matter which of them does it.
     pub repeats: bool,

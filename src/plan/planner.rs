@@ -140,13 +140,15 @@ fn with_row_rules(
     dml: &DeltaDml,
     snapshot: &TableSnapshot,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let in_order = match dml.kind() {
+    let (in_order, has_clauses) = match dml.kind() {
         DmlKind::Delete | DmlKind::Truncate => return Ok(input),
-        DmlKind::Insert | DmlKind::Overwrite => true,
-        DmlKind::Update | DmlKind::Merge(_) => false,
+        DmlKind::Merge(shape) if !shape.brings_rows => return Ok(input),
+        DmlKind::Insert | DmlKind::Overwrite => (true, false),
+        DmlKind::Update => (false, false),
+        DmlKind::Merge(_) => (false, !dml.filled().is_empty()),
     };
     let rules = row_rules(&snapshot.metadata, &snapshot.schema, dml.filled())?;
-    match rules.is_empty() && dml.filled().is_empty() {
+    match rules.is_empty() && !has_clauses {
         true => Ok(input),
         false => Ok(Arc::new(RowRulesExec::new(input, rules, in_order))),
     }

@@ -60,7 +60,7 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
     let mut filled = FilledColumns::default();
     let (kind, input) = match &dml.op {
         WriteOp::Insert(op @ (InsertOp::Append | InsertOp::Overwrite)) => {
-            let (input, left_out) = FilledColumns::of_insert(input, &provider)?;
+            let (input, left_out) = FilledColumns::of_insert(input)?;
             filled = left_out;
             let kind = match op {
                 InsertOp::Overwrite => DmlKind::Overwrite,

@@ -5,6 +5,7 @@
 
 mod convert;
 mod expression;
+mod field;
 mod functions;
 mod typed;
 
@@ -44,6 +45,11 @@ pub(super) fn row_rules(
     let expressions = ColumnExpressions::of(metadata);
     let mut rules = RowRules {
         schema: Arc::clone(schema),
+        partitions: metadata
+            .partition_columns
+            .iter()
+            .filter_map(|name| schema.index_of(name).ok())
+            .collect(),
         defaults: vec![],
         generated: vec![],
         lengths: vec![],
@@ -186,12 +192,15 @@ fn generated(
     if field.data_type().is_nested() {
         return Err(refused(&rule, "the column is no plain value"));
     }
-    let value = expression
+    let expression = expression
         .in_type(field.data_type())
-        .and_then(|expression| expression.physical())
+        .map_err(|reason| refused(&rule, &reason))?;
+    let value = expression
+        .physical()
         .map_err(|reason| refused(&rule, &reason))?;
     Ok(GeneratedColumn {
         column,
+        columns: expression.columns().to_vec(),
         text: text.to_owned(),
         value,
         made_for,

@@ -81,7 +81,8 @@ impl ColumnExpressions {
     }
 }
 
-/// What stands for the value of a column that an INSERT does not name and that the table makes.
+/// What stands for the value of a column that an INSERT does not name. The version that the statement
+/// is pinned to says what it is: NULL, unless the table makes it.
 ///
 /// DataFusion would put NULL there, which cannot be told from a NULL that was given. It is volatile,
 /// so that no optimizer evaluates it or moves it elsewhere, and it has no value: where it is still in a
@@ -125,8 +126,8 @@ impl ScalarUDFImpl for MadeByTable {
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DFResult<ColumnarValue> {
         Err(Error::unsupported(
-            "the values of a generated column, or of one with a default, cannot be made in a plan of \
-             this shape; name the column in the INSERT and give it its value",
+            "the values of a column that an INSERT leaves out cannot be made in a plan of this shape; \
+             name the column in the INSERT and give it its value",
         )
         .into())
     }

@@ -27,6 +27,7 @@ use datafusion::logical_expr::{Expr, Operator};
 pub(crate) use self::shape::{Operand, SetTest, Shape, ValueTest, Why};
 pub(crate) use self::term::{Fact, StatisticsTest, Term, Test};
 use super::statistics::{Leaf, StatisticsSchema};
+use crate::error::shortened;
 
 /// Longest text of one conjunct, in characters.
 const MAX_TEXT: usize = 500;
@@ -186,10 +187,7 @@ fn text_of(filter: &Expr) -> String {
         Expr::BinaryExpr(binary) if binary.op == Operator::Or => format!("({text})"),
         _ => text,
     };
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    shortened(text, MAX_TEXT)
 }
 
 /// Measures the depth of an expression.

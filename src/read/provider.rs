@@ -144,12 +144,10 @@ impl TableProvider for DisjointTableProvider {
         TableType::Base
     }
 
-    /// For a column that the table fills, a marker that the planning of changes takes out again.
-    fn get_column_default(&self, column: &str) -> Option<&Expr> {
-        self.handle
-            .shown_expressions()
-            .fills(column)
-            .then(|| &*MADE_BY_TABLE)
+    /// A marker that the planning of changes takes out again. Every column has it: one without a value
+    /// of its own today may have one when the statement runs.
+    fn get_column_default(&self, _column: &str) -> Option<&Expr> {
+        Some(&*MADE_BY_TABLE)
     }
 
     fn supports_filters_pushdown(

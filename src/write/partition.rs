@@ -5,11 +5,13 @@
 //! Hive that no reader depends on: readers go by the log.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, RecordBatch, UInt32Array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, RecordBatch,
+    UInt32Array,
 };
-use arrow::compute::take_record_batch;
+use arrow::compute::{nullif, take_record_batch};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, TimeUnit, TimestampMicrosecondType,
@@ -95,6 +97,26 @@ pub fn partition_text(array: &dyn Array, row: usize) -> Result<Option<String>> {
         ))
     })?;
     Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// `values` of a partition column with NULL for what [is none in the log](partition_text).
+pub(super) fn empty_as_null(values: &ArrayRef) -> Result<ArrayRef> {
+    let is_text = matches!(
+        values.data_type(),
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    );
+    if !is_text {
+        return Ok(Arc::clone(values));
+    }
+    let empty = (0..values.len())
+        .map(|row| Ok(Some(partition_text(values.as_ref(), row)?.is_none())))
+        .collect::<Result<BooleanArray>>()?;
+    nullif(values.as_ref(), &empty).map_err(arrow_error)
 }
 
 /// The directory for files with `values` in the columns named `names`, such as `a=1/b=x%2Fy`, as
@@ -252,11 +274,9 @@ fn binary_text(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{
-        BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-        Int32Array, Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray,
+        BinaryArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int32Array,
+        Int64Array, StringArray, StringViewArray, TimestampMicrosecondArray,
     };
     use datafusion::common::ScalarValue;
 

@@ -12,9 +12,12 @@
 //! | generated column | `delta.generationExpression` | the value is that of the expression, NULL equal to NULL |
 //! | `CHAR(n)`, `VARCHAR(n)` | `__CHAR_VARCHAR_TYPE_STRING` | it has at most `n` characters |
 //!
+//! The rules are about what the table will hold: an empty text in a partition column is NULL by then.
+//!
 //! Source: Delta protocol, "CHECK Constraints", "Column Invariants" and "Generated Columns"; that NULL is
 //! a violation, and what becomes of texts that are too short or too long, is what Delta Spark does.
 
+mod evaluate;
 pub mod exec;
 mod text_length;
 
@@ -24,10 +27,11 @@ use arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, RecordBatch, Recor
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::physical_plan::PhysicalExpr;
 
+use self::evaluate::{described, evaluate, text_at};
 pub use self::text_length::{DECLARED_TYPE, TextLength};
+use super::partition::empty_as_null;
 use super::validate::conform;
 use crate::error::{Error, Result};
 
@@ -51,6 +55,8 @@ pub struct GeneratedColumn {
     pub text: String,
     /// Yields the values, in the column's type.
     pub value: Arc<dyn PhysicalExpr>,
+    /// The columns it uses, by index.
+    pub columns: Vec<usize>,
     /// The rows whose value the table makes; that of the others is compared.
     pub made_for: MadeFor,
 }
@@ -82,6 +88,8 @@ pub enum MadeFor {
 pub struct RowRules {
     /// The table's columns.
     pub schema: SchemaRef,
+    /// The partition columns, by index.
+    pub partitions: Vec<usize>,
     /// Columns with a default that some row of the statement gets.
     pub defaults: Vec<DefaultValue>,
     /// All generated columns; their expressions use other columns only.
@@ -123,8 +131,11 @@ impl RowRules {
     /// `Invalid` if a row violates a rule, or an expression cannot be evaluated for it.
     pub fn apply(&self, rows: &RecordBatch, clauses: Option<&Int32Array>) -> Result<RecordBatch> {
         let mut rows = conform(rows, &self.loose_schema())?;
+        if rows.num_rows() == 0 {
+            return Ok(rows);
+        }
         for rule in &self.defaults {
-            let value = evaluate(&rule.value, &rows, || {
+            let value = evaluate(&rule.value, &[], &rows, || {
                 format!("the default of the column {}", self.name_of(rule.column))
             })?;
             let chosen = rule.made_for.rows(rows.num_rows(), clauses)?;
@@ -135,6 +146,14 @@ impl RowRules {
             if self.generation_of(rule.column).is_none() {
                 let fitting = rule.fit(rows.column(rule.column), self.name_of(rule.column))?;
                 rows = with_column(&rows, rule.column, fitting)?;
+            }
+        }
+        for column in &self.partitions {
+            if self.generation_of(*column).is_none()
+                && let Some(values) = rows.columns().get(*column)
+            {
+                let values = empty_as_null(values)?;
+                rows = with_column(&rows, *column, values)?;
             }
         }
         for rule in &self.generated {
@@ -186,13 +205,17 @@ impl RowRules {
         clauses: Option<&Int32Array>,
     ) -> Result<ArrayRef> {
         let name = self.name_of(rule.column);
-        let mut expected = evaluate(&rule.value, rows, || {
+        let mut expected = evaluate(&rule.value, &rule.columns, rows, || {
             format!("the generated column {name} ({})", rule.text)
         })?;
         let mut given = Arc::clone(rows.column(rule.column));
         if let Some(length) = self.lengths.iter().find(|l| l.column == rule.column) {
             expected = length.fit(&expected, name)?;
             given = length.fit(&given, name)?;
+        }
+        if self.partitions.contains(&rule.column) {
+            expected = empty_as_null(&expected)?;
+            given = empty_as_null(&given)?;
         }
         let made = rule.made_for.rows(rows.num_rows(), clauses)?;
         if rule.made_for != MadeFor::All {
@@ -213,7 +236,7 @@ impl RowRules {
     }
 
     fn check(&self, rule: &Condition, rows: &RecordBatch) -> Result<()> {
-        let results = evaluate(&rule.condition, rows, || rule.name.clone())?;
+        let results = evaluate(&rule.condition, &rule.columns, rows, || rule.name.clone())?;
         let results = results
             .as_any()
             .downcast_ref::<BooleanArray>()
@@ -221,22 +244,12 @@ impl RowRules {
         if results.true_count() == rows.num_rows() {
             return Ok(());
         }
-        let row = (0..rows.num_rows()).find(|row| !(results.is_valid(*row) && results.value(*row)));
-        let values: Vec<String> = rule
-            .columns
-            .iter()
-            .filter_map(|column| {
-                let value = text_at(rows.columns().get(*column)?, row?);
-                Some(format!("{} = {value}", self.name_of(*column)))
-            })
-            .collect();
-        let row = match values.is_empty() {
-            true => "every row".to_owned(),
-            false => format!("a row with {}", values.join(", ")),
-        };
+        let keeps = |row: usize| results.is_valid(row) && results.value(row);
+        let row = (0..rows.num_rows()).find(|row| !keeps(*row));
         Err(Error::invalid(format!(
-            "{} is violated by {row}",
-            rule.name
+            "{} is violated by {}",
+            rule.name,
+            described(rows, row.unwrap_or_default(), &rule.columns)
         )))
     }
 }
@@ -257,20 +270,6 @@ impl MadeFor {
             }
         }
     }
-}
-
-/// The values of `expr` for `rows`.
-fn evaluate(
-    expr: &Arc<dyn PhysicalExpr>,
-    rows: &RecordBatch,
-    name: impl Fn() -> String,
-) -> Result<ArrayRef> {
-    expr.evaluate(rows)
-        .and_then(|value| value.into_array(rows.num_rows()))
-        .map_err(|error| {
-            Error::invalid(format!("{} cannot be evaluated for a row: {error}", name()))
-                .with_source(error)
-        })
 }
 
 fn choose(chosen: &BooleanArray, made: &ArrayRef, given: &ArrayRef) -> Result<ArrayRef> {
@@ -298,17 +297,4 @@ fn with_column(rows: &RecordBatch, column: usize, values: ArrayRef) -> Result<Re
 /// The first row that is marked and for which `counts`.
 fn first(marked: &BooleanArray, counts: impl Fn(usize) -> bool) -> Option<usize> {
     (0..marked.len()).find(|row| marked.is_valid(*row) && marked.value(*row) && counts(*row))
-}
-
-/// Most characters of a value in a message.
-const MAX_TEXT: usize = 100;
-
-fn text_at(values: &ArrayRef, row: usize) -> String {
-    let options = FormatOptions::default().with_null("NULL");
-    let text = ArrayFormatter::try_new(values.as_ref(), &options)
-        .map_or_else(|_| "?".to_owned(), |values| values.value(row).to_string());
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
 }

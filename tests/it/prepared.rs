@@ -265,3 +265,64 @@ async fn view_made_before_a_change_sees_it() {
     );
     assert_eq!(table.rows("SELECT id FROM t").await, ["1"]);
 }
+
+/// What follows `INSERT INTO t (id)`, and the ids that come.
+const INSERTED: [(&str, &[i64]); 18] = [
+    ("VALUES (4), (5)", &[4, 5]),
+    ("SELECT 4", &[4]),
+    ("SELECT id + 3 FROM t", &[4, 5, 6]),
+    ("SELECT id + 3 FROM t WHERE false", &[]),
+    ("SELECT id + 3 FROM t WHERE x = 1 OR x = 5", &[4, 6]),
+    ("SELECT 4 UNION ALL SELECT 5", &[4, 5]),
+    (
+        "SELECT id + 3 FROM t UNION ALL SELECT id + 6 FROM t",
+        &[4, 5, 6, 7, 8, 9],
+    ),
+    ("SELECT 4 UNION SELECT 4", &[4]),
+    ("SELECT id FROM t EXCEPT SELECT 1", &[2, 3]),
+    ("SELECT DISTINCT 4 FROM t", &[4]),
+    ("SELECT max(id) + 1 FROM t", &[4]),
+    ("SELECT count(*) + 3 FROM t GROUP BY id", &[4, 4, 4]),
+    ("SELECT id + 3 FROM t ORDER BY id DESC LIMIT 1", &[6]),
+    (
+        "SELECT row_number() OVER (ORDER BY id) + 3 FROM t",
+        &[4, 5, 6],
+    ),
+    (
+        "SELECT a.id + 3 FROM t a JOIN t b ON a.id = b.id + 1",
+        &[5, 6],
+    ),
+    (
+        "SELECT id + 3 FROM t WHERE id IN (SELECT id FROM t WHERE x = 5)",
+        &[6],
+    ),
+    (
+        "WITH n AS (SELECT id + 3 AS id FROM t) SELECT id FROM n",
+        &[4, 5, 6],
+    ),
+    ("SELECT v FROM (VALUES (4), (5)) AS n (v)", &[4, 5]),
+];
+
+#[tokio::test]
+async fn prepared_inserts_that_leave_out_columns_bring_null_in_every_shape() {
+    let template = Table::create(
+        "id BIGINT, x BIGINT, s VARCHAR",
+        "",
+        &["VALUES (1, 1, 'a'), (2, NULL, 'b'), (3, 5, 'c')"],
+    )
+    .await;
+    for (rows, ids) in INSERTED {
+        for prepared in [false, true] {
+            let table = template.copy().await;
+            let mut text = format!("INSERT OVERWRITE t (id) {rows}");
+            if prepared {
+                table.run(&format!("PREPARE p AS {text}")).await;
+                text = "EXECUTE p".to_owned();
+            }
+            assert_eq!(table.count(&text).await, ids.len() as u64, "{rows}");
+            let expected: Vec<String> = ids.iter().map(|id| format!("{id}|NULL|NULL")).collect();
+            let found = table.rows("SELECT * FROM t ORDER BY id").await;
+            assert_eq!(found, expected, "{rows}, prepared: {prepared}");
+        }
+    }
+}

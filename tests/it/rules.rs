@@ -4,11 +4,13 @@
 mod concurrent;
 mod create;
 mod deltalake;
+mod evaluation;
 mod expressions;
 mod feed;
 mod generated;
 mod shapes;
 mod statements;
+mod stored;
 
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::dml::{MergeIntoAction, MergeIntoClauseKind, MergeIntoOp};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 
 /// Longest text of an expression, in characters.
 const MAX_TEXT: usize = 500;
@@ -106,11 +106,7 @@ pub(super) fn needs_filter(expr: &Expr) -> bool {
 
 /// `expr` as text for people.
 pub(super) fn text_of(expr: &Expr) -> String {
-    let text = expr.human_display().to_string();
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    shortened(expr.human_display().to_string(), MAX_TEXT)
 }
 
 /// Whether `expr` has no subquery and gives the same value each time.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{Column, DFSchema};
-use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, lit};
 use datafusion::scalar::ScalarValue;
@@ -21,8 +20,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::expression::Reason;
+use super::field::field_of;
 use super::functions::{call, parts};
-use super::typed::{Family, arithmetic, compare, family_of, one_family, to_type, type_named};
+use super::typed::{
+    Family, arithmetic, choice, compare, family_of, negative, one_family, to_type, type_named,
+};
 
 /// How deep an expression may be nested; deeper ones would take much of the stack.
 const MAX_DEPTH: usize = 64;
@@ -113,8 +115,13 @@ impl Converter<'_> {
             UnaryOperator::Not => Ok(Expr::Not(Box::new(self.condition(operand, depth)?))),
             UnaryOperator::Plus => self.number(self.expr(operand, depth)?),
             UnaryOperator::Minus => {
-                let number = self.number(self.expr(operand, depth)?)?;
-                Ok(Expr::Negative(Box::new(number)))
+                if let SqlExpr::Value(value) = operand
+                    && let Value::Number(digits, _) = &value.value
+                    && let Some(whole) = whole_literal(&format!("-{digits}"))
+                {
+                    return Ok(whole);
+                }
+                negative(self.number(self.expr(operand, depth)?)?, self.schema)
             }
             _ => Err(not_known(sql)),
         }
@@ -234,11 +241,12 @@ impl Converter<'_> {
         // Values of several kinds would be made into one kind, by rules that differ.
         let values = branches.iter().map(|(_, then)| then.as_ref());
         one_family(values.chain(otherwise.as_ref()), self.schema)?;
-        Ok(Expr::Case(Case {
+        let case = Case {
             expr: None,
             when_then_expr: branches,
             else_expr: otherwise.map(Box::new),
-        }))
+        };
+        choice(case, self.schema)
     }
 
     fn cast(&self, sql: &SqlExpr, depth: usize) -> Result<Expr, Reason> {
@@ -316,18 +324,12 @@ impl Converter<'_> {
             return Err("a name without parts".to_owned());
         };
         let first = find(self.schema.fields(), &first.value)?;
-        let (mut expr, mut data_type) = (
-            Expr::Column(Column::new_unqualified(first.name())),
-            first.data_type(),
-        );
-        for name in fields {
-            let DataType::Struct(inner) = data_type else {
-                return Err(format!("{name} is no field of a {data_type}"));
-            };
-            let field = find(inner, &name.value)?;
-            expr = get_field(expr, field.name().as_str());
-            data_type = field.data_type();
-        }
+        let column = Expr::Column(Column::new_unqualified(first.name()));
+        let (expr, _) = fields
+            .iter()
+            .try_fold((column, first.data_type().clone()), |(expr, of), name| {
+                field_of(expr, &of, &name.value)
+            })?;
         Ok(expr)
     }
 
@@ -438,12 +440,20 @@ fn balanced(mut conditions: Vec<Expr>, op: Operator) -> Option<Expr> {
     conditions.pop()
 }
 
+/// A whole number, which is an INT if it fits.
+fn whole_literal(digits: &str) -> Option<Expr> {
+    match digits.parse::<i32>() {
+        Ok(int) => Some(lit(int)),
+        Err(_) => digits.parse::<i64>().ok().map(lit),
+    }
+}
+
 /// Numbers as in Spark: whole ones are whole, those with a point are decimals, those with an exponent
 /// doubles.
 pub(super) fn number_literal(digits: &str) -> Result<Expr, Reason> {
     let odd = || format!("{digits} is no number that is known");
-    if let Ok(whole) = digits.parse::<i64>() {
-        return Ok(lit(whole));
+    if let Some(whole) = whole_literal(digits) {
+        return Ok(whole);
     }
     if digits.contains(['e', 'E']) {
         return digits.parse::<f64>().map(lit).map_err(|_| odd());

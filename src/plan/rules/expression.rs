@@ -6,21 +6,21 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result as DFResult};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use datafusion::sql::sqlparser::dialect::DatabricksDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::convert::{Quoted, convert};
-use super::typed::{data_type_of, to_type};
+use super::typed::{coerced, data_type_of, to_type};
 
 /// Why an expression is not understood.
 pub(super) type Reason = String;
@@ -54,21 +54,30 @@ impl Expression {
 
     /// The expression in the form that is evaluated.
     pub(super) fn physical(&self) -> Result<Arc<dyn PhysicalExpr>, Reason> {
-        let context = SimplifyContext::builder()
-            .with_schema(Arc::clone(&self.schema))
-            .build();
-        ExprSimplifier::new(context)
-            .coerce(self.expr.clone(), &self.schema)
-            .and_then(|expr| {
-                create_physical_expr(
-                    &expr,
-                    &self.schema,
-                    &ExecutionProps::new(),
-                    &PhysicalPlanningContext::default(),
-                )
-            })
-            .map_err(|error| error.to_string())
+        let expr = coerced(self.expr.clone(), &self.schema)?;
+        create_physical_expr(
+            &expr,
+            &self.schema,
+            &ExecutionProps::new(),
+            &PhysicalPlanningContext::default(),
+        )
+        .and_then(without_overflow)
+        .map_err(|error| error.to_string())
     }
+}
+
+/// `expr` with an error where a whole number does not fit its type, instead of another number.
+fn without_overflow(expr: Arc<dyn PhysicalExpr>) -> DFResult<Arc<dyn PhysicalExpr>> {
+    let checked = expr.transform_up(|expr| {
+        Ok(match expr.downcast_ref::<BinaryExpr>() {
+            Some(binary) => {
+                let checked = binary.clone().with_fail_on_overflow(true);
+                Transformed::yes(Arc::new(checked) as Arc<dyn PhysicalExpr>)
+            }
+            None => Transformed::no(expr),
+        })
+    })?;
+    Ok(checked.data)
 }
 
 /// The expression that `text` is for a table with the columns `schema`.
@@ -120,6 +129,16 @@ fn parse_text(text: &str) -> Result<SqlExpr, Reason> {
         // Where it escapes and where it stands for itself depends on Spark's settings.
         return Err("a backslash in it may mean one thing or another".to_owned());
     }
+    let tokens = Tokenizer::new(&DatabricksDialect, text)
+        .with_unescape(false)
+        .tokenize()
+        .map_err(|error| cannot(error.to_string()))?;
+    if tokens.iter().any(has_doubled_quote) {
+        return Err(
+            "a doubled quote in a text is a quote for some engines and nothing for others"
+                .to_owned(),
+        );
+    }
     let mut parser = Parser::new(&DatabricksDialect)
         .try_with_sql(text)
         .map_err(|error| cannot(error.to_string()))?;
@@ -129,5 +148,14 @@ fn parse_text(text: &str) -> Result<SqlExpr, Reason> {
     match parser.peek_token().token {
         Token::EOF => Ok(sql),
         token => Err(cannot(format!("{token} is left over"))),
+    }
+}
+
+/// Spark takes it for the end of one text and the beginning of the next, up to version 3.
+fn has_doubled_quote(token: &Token) -> bool {
+    match token {
+        Token::SingleQuotedString(text) => text.contains('\''),
+        Token::DoubleQuotedString(text) => text.contains('"'),
+        _ => false,
     }
 }

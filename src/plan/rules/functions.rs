@@ -2,7 +2,6 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions::expr_fn as df;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, lit};
@@ -11,10 +10,10 @@ use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
 };
 
-use super::convert::find;
 use super::expression::Reason;
+use super::field::field_of;
 use super::typed::{
-    Family, arrow_type_named, compare, data_type_of, family_of, one_family, to_type,
+    Family, arrow_type_named, choice, compare, data_type_of, family_of, one_family, to_type,
 };
 
 /// Name and arguments of a call that has nothing else to it.
@@ -90,9 +89,9 @@ pub(super) fn call(name: &str, arguments: Vec<Expr>, schema: &DFSchema) -> Resul
             let long = (count == 3).then(next).transpose()?;
             // From the end, or from before the beginning, engines count differently.
             match (whole(&from), long.as_ref().map(whole)) {
-                (Some(1..), None) => df::substr(value, from),
-                (Some(1..), Some(Some(0..))) => {
-                    df::substring(value, from, long.unwrap_or_else(|| lit(0_i64)))
+                (Some(from @ 1..), None) => df::substr(value, lit(from)),
+                (Some(from @ 1..), Some(Some(long @ 0..))) => {
+                    df::substring(value, lit(from), lit(long))
                 }
                 _ => {
                     return Err(format!(
@@ -125,12 +124,12 @@ pub(super) fn call(name: &str, arguments: Vec<Expr>, schema: &DFSchema) -> Resul
         ("nullif", 2) => {
             let (value, other) = (next()?, next()?);
             let equal = compare(value.clone(), Operator::Eq, other, schema)?;
-            choose(equal, Expr::Literal(ScalarValue::Null, None), value)
+            choose(equal, Expr::Literal(ScalarValue::Null, None), value, schema)?
         }
         ("if", 3) => {
             let (test, then, otherwise) = (condition(next()?)?, next()?, next()?);
             one_family([&then, &otherwise].into_iter(), schema)?;
-            choose(test, then, otherwise)
+            choose(test, then, otherwise, schema)?
         }
         // How deltalake writes casts and fields of structs.
         ("arrow_cast", 2) => {
@@ -139,12 +138,8 @@ pub(super) fn call(name: &str, arguments: Vec<Expr>, schema: &DFSchema) -> Resul
         }
         ("get_field", 2) => {
             let (value, field) = (next()?, literal(&next()?)?);
-            match data_type_of(&value, schema)? {
-                DataType::Struct(fields) => {
-                    get_field(value, find(&fields, &field)?.name().as_str())
-                }
-                other => return Err(format!("{field} is no field of a {other}")),
-            }
+            let of = data_type_of(&value, schema)?;
+            field_of(value, &of, &field)?.0
         }
         ("date" | "to_date", 1) => to_type(next()?, &DataType::Date32, schema)?,
         ("year" | "quarter" | "month" | "day" | "hour" | "minute" | "second", 1) => {
@@ -206,26 +201,29 @@ fn coalesce(mut arguments: Vec<Expr>, schema: &DFSchema) -> Result<Expr, Reason>
     if arguments.is_empty() {
         return last.ok_or_else(|| "coalesce takes more arguments".to_owned());
     }
-    Ok(Expr::Case(Case {
+    let case = Case {
         expr: None,
         when_then_expr: arguments
             .into_iter()
             .map(|value| (Box::new(value.clone().is_not_null()), Box::new(value)))
             .collect(),
         else_expr: last.map(Box::new),
-    }))
+    };
+    choice(case, schema)
 }
 
-fn choose(test: Expr, then: Expr, otherwise: Expr) -> Expr {
-    Expr::Case(Case {
+fn choose(test: Expr, then: Expr, otherwise: Expr, schema: &DFSchema) -> Result<Expr, Reason> {
+    let case = Case {
         expr: None,
         when_then_expr: vec![(Box::new(test), Box::new(then))],
         else_expr: Some(Box::new(otherwise)),
-    })
+    };
+    choice(case, schema)
 }
 
 fn whole(expr: &Expr) -> Option<i64> {
     match expr {
+        Expr::Literal(ScalarValue::Int32(value), _) => value.map(i64::from),
         Expr::Literal(ScalarValue::Int64(value), _) => *value,
         _ => None,
     }

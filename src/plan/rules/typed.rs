@@ -3,7 +3,10 @@
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::functions::expr_fn::{nanvl, nullif};
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, cast, lit};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, ExactNumberInfo, TimezoneInfo};
 
@@ -175,10 +178,31 @@ pub(super) fn arithmetic(
             let one_zero = binary_expr(right, Operator::Plus, zero.clone());
             nullif(one_zero, zero)
         }
-        (Operator::Modulo, None) => nullif(right, lit(0_i64)),
+        (Operator::Modulo, None) => nullif(right, cast(lit(0_i32), types[1].clone())),
         _ => right,
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// `expr` with the other sign. Of whole numbers there is one that has none, which is an error then.
+pub(super) fn negative(expr: Expr, schema: &DFSchema) -> Result<Expr, Reason> {
+    let data_type = data_type_of(&expr, schema)?;
+    Ok(match data_type.is_integer() {
+        true => binary_expr(cast(lit(0_i32), data_type), Operator::Minus, expr),
+        false => Expr::Negative(Box::new(expr)),
+    })
+}
+
+/// `case` with all its values in one type, so that this is the type that it is known by.
+pub(super) fn choice(case: Case, schema: &DFSchema) -> Result<Expr, Reason> {
+    coerced(Expr::Case(case), schema)
+}
+
+/// `expr` with the casts that its operators need.
+pub(super) fn coerced(expr: Expr, schema: &DFSchema) -> Result<Expr, Reason> {
+    ExprSimplifier::new(SimplifyContext::builder().build())
+        .coerce(expr, schema)
+        .map_err(|error| error.to_string())
 }
 
 /// `expr` in another type, where every engine gives the same value or an error.

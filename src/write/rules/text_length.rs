@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, StringArray};
 
-use crate::error::{Error, Result};
+use super::evaluate::MAX_TEXT;
+use crate::error::{Error, Result, shortened};
 
 /// Key of the declared type in the metadata of a field.
 pub const DECLARED_TYPE: &str = "__CHAR_VARCHAR_TYPE_STRING";
@@ -102,17 +103,9 @@ impl TextLength {
                 "{} of the column {name} is violated by a row with a text of {length} characters: \
                  {name} = {}",
                 self.type_name(),
-                shown(text),
+                shortened(text.to_owned(), MAX_TEXT),
             ))),
         }
-    }
-}
-
-fn shown(text: &str) -> String {
-    const MOST: usize = 100;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }
 

@@ -179,7 +179,10 @@ async fn a_rule_that_is_not_understood_refuses_rows_by_name_and_lets_others_go()
             }
         }
         assert_eq!(table.count("DELETE FROM t WHERE id = 1").await, 1);
-        assert_eq!(table.count("TRUNCATE TABLE t").await, 5);
+        let delete = "MERGE INTO t USING (VALUES (2)) AS s (id) ON t.id = s.id \
+                      WHEN MATCHED THEN DELETE";
+        assert_eq!(table.count(delete).await, 1);
+        assert_eq!(table.count("TRUNCATE TABLE t").await, 4);
         assert_eq!(table.rows("SELECT count(*) FROM t").await, ["0"]);
     }
 }
