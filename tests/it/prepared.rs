@@ -314,12 +314,16 @@ async fn prepared_inserts_that_leave_out_columns_bring_null_in_every_shape() {
     for (rows, ids) in INSERTED {
         for prepared in [false, true] {
             let table = template.copy().await;
-            let mut text = format!("INSERT OVERWRITE t (id) {rows}");
-            if prepared {
+            let text = format!("INSERT OVERWRITE t (id) {rows}");
+            let count = if prepared {
                 table.run(&format!("PREPARE p AS {text}")).await;
-                text = "EXECUTE p".to_owned();
-            }
-            assert_eq!(table.count(&text).await, ids.len() as u64, "{rows}");
+                let count = table.count("EXECUTE p").await;
+                table.run("DEALLOCATE p").await;
+                count
+            } else {
+                table.count(&text).await
+            };
+            assert_eq!(count, ids.len() as u64, "{rows}");
             let expected: Vec<String> = ids.iter().map(|id| format!("{id}|NULL|NULL")).collect();
             let found = table.rows("SELECT * FROM t ORDER BY id").await;
             assert_eq!(found, expected, "{rows}, prepared: {prepared}");

@@ -120,7 +120,9 @@ fn null_in_a_not_null_column_is_refused_by_path() {
             (Err(error), Some(path)) => {
                 assert_eq!(error.kind(), ErrorKind::Invalid, "{name}: {error}");
                 assert!(
-                    error.message().contains(&format!("column {path},")),
+                    error
+                        .message()
+                        .contains(&format!("column {path} is violated")),
                     "{name}: {error}"
                 );
             }
