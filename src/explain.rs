@@ -35,6 +35,11 @@ use crate::session::session;
 /// the way only if every read rules it out. A writer that reads and removes nothing is a plain
 /// append, which conflicts only with changes of the table itself. One that removes files and reads
 /// nothing counts as having read the whole table.
+///
+/// What the writer adds besides is not asked, so that what depends on it is not answered: a commit
+/// also conflicts if a winner clusters the table by a column of which the commit's new files hold no
+/// statistics, if a winner committed for the same application or changed the same metadata domain,
+/// and if both change metadata or protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The version that the writer read.

@@ -5,12 +5,11 @@
 //! in part or in whole; files, bytes and rows are counted from the actions.
 
 use futures::{StreamExt, TryStreamExt};
-use object_store::ObjectStore;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::commit::WinningCommit;
-use crate::commit::log::version_of;
+use crate::commit::log::{LogFile, list_log};
 use crate::commit::net_effect::compaction::live_rows;
 use crate::error::{Error, Result};
 use crate::read::table::TableHandle;
@@ -108,27 +107,16 @@ pub async fn history(table: &TableHandle, limit: Option<usize>) -> Result<Vec<Hi
 
 /// The versions that the log has commit entries of, in no order.
 async fn versions(table: &TableHandle) -> Result<Vec<u64>> {
-    let log_store = table.log_store();
-    log_store
-        .object_store(None)
-        .list(Some(log_store.log_path()))
-        .try_filter_map(|object| async move {
-            // A store may list what lies below the log's folder.
-            let own = object.location.parts_count() == log_store.log_path().parts_count() + 1;
-            Ok(match object.location.filename().and_then(version_of) {
-                Some((version, ".json")) if own => Some(version),
-                _ => None,
-            })
+    list_log(table.log_store(), None, None)
+        .try_filter_map(|file| {
+            let version = match file {
+                LogFile::Commit(version) => Some(version),
+                LogFile::Checkpoint(_) => None,
+            };
+            std::future::ready(Ok(version))
         })
         .try_collect()
         .await
-        .map_err(|error| {
-            Error::unavailable(format!(
-                "the log of the table at {} cannot be listed: {error}",
-                table.location()
-            ))
-            .with_source(error)
-        })
 }
 
 /// What the entry of `version` tells; nothing where it was cleaned up since it was listed.

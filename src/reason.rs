@@ -68,9 +68,9 @@ pub enum ReasonCode {
     EvaluationFailed,
     /// Conflict: a file that was read is gone or changed.
     ReadFileRemoved,
-    /// Conflict: both change rows of one file.
+    /// Conflict: the winner changed rows of a file that we remove or rewrite.
     RowLevelChange,
-    /// Conflict: both remove one file.
+    /// Conflict: both remove or rewrite one file.
     BothRemoved,
     /// Conflict: the table's metadata changed.
     MetadataChange,

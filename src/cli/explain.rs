@@ -17,6 +17,10 @@ use super::output::print;
 /// read. The table's log is read, no data file, and nothing is written. Without --where,
 /// --whole-table and --removes the writer is a plain append; one that removes files and has neither
 /// of the others counts as having read the whole table.
+///
+/// Not asked, and so not answered: a commit also conflicts if another writer clustered the table by a
+/// column of which the commit's new files hold no statistics, committed for the same application id
+/// or changed the same metadata domain, and if both change the table's metadata or protocol.
 #[derive(Debug, Args)]
 #[command(
     about = "Tells whether a writer that read one version of a table would still commit",

@@ -89,9 +89,15 @@ impl CommitExec {
         }
     }
 
-    /// The level that the statement will be checked at, outside of a transaction.
+    /// The level that the statement will be checked at or, in a transaction, its transaction, which
+    /// a later statement may still raise.
     fn level(&self) -> IsolationLevel {
-        if self.target.collector.reads_past_scans() {
+        let target = &self.target;
+        let raised = open_transaction(target)
+            .ok()
+            .flatten()
+            .is_some_and(|open| open.is_serializable(target.handle.location()));
+        if raised || target.collector.reads_past_scans() {
             IsolationLevel::Serializable
         } else {
             IsolationLevel::of_table(&self.target.snapshot)

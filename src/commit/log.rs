@@ -4,9 +4,10 @@ use bytes::Bytes;
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::TransactionError;
 use deltalake::logstore::{CommitOrBytes, LogStoreRef};
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use object_store::ObjectStoreExt;
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
 use uuid::Uuid;
 
 use super::winner::WinningCommit;
@@ -34,17 +35,99 @@ pub(crate) async fn put_entry(store: &LogStoreRef, version: u64, entry: &Bytes) 
     Ok(put)
 }
 
+/// A file in the log's folder from which a version can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFile {
+    /// The entry of this version.
+    Commit(u64),
+    /// A checkpoint of this version, or a part of it.
+    Checkpoint(u64),
+}
+
+impl LogFile {
+    /// The version.
+    pub(crate) fn version(self) -> u64 {
+        match self {
+            Self::Commit(version) | Self::Checkpoint(version) => version,
+        }
+    }
+
+    /// What a name in the log's folder stands for; nothing for names of other files, such as
+    /// checksums, compacted entries and what a writer left behind half-done.
+    ///
+    /// Source: Delta protocol, "Delta Log Entries" and "Checkpoints".
+    fn of_name(name: &str) -> Option<Self> {
+        let is_number = |text: &str, length: usize| {
+            text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let mut parts = name.split('.');
+        let version = parts
+            .next()
+            .filter(|digits| is_number(digits, 20))?
+            .parse()
+            .ok()?;
+        match parts.collect::<Vec<_>>()[..] {
+            ["json"] => Some(Self::Commit(version)),
+            ["checkpoint", "parquet"] => Some(Self::Checkpoint(version)),
+            ["checkpoint", id, "parquet" | "json"] if Uuid::try_parse(id).is_ok() => {
+                Some(Self::Checkpoint(version))
+            }
+            ["checkpoint", part, parts, "parquet"]
+                if is_number(part, 10) && is_number(parts, 10) =>
+            {
+                Some(Self::Checkpoint(version))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The log's files from version `from` on, or all of them, in no order.
+///
+/// Stores list what lies in folders of the log's folder as well, such as staged commits and
+/// sidecars: that is left out.
+pub(crate) fn list_log(
+    store: &LogStoreRef,
+    operation: Option<Uuid>,
+    from: Option<u64>,
+) -> BoxStream<'static, Result<LogFile>> {
+    let folder = store.log_path().clone();
+    let location = store.root_url().clone();
+    let objects = store.object_store(operation);
+    let listed = match from {
+        // Names sort by version: this is just before any file of `from`.
+        Some(from) => {
+            objects.list_with_offset(Some(&folder), &folder.clone().join(format!("{from:020}")))
+        }
+        None => objects.list(Some(&folder)),
+    };
+    let length = folder.parts_count() + 1;
+    listed
+        .map_err(move |error| {
+            Error::unavailable(format!(
+                "the log of the table at {location} cannot be listed: {error}"
+            ))
+            .with_source(error)
+        })
+        .try_filter_map(move |object| {
+            let file = object
+                .location
+                .filename()
+                .filter(|_| object.location.parts_count() == length)
+                .and_then(LogFile::of_name)
+                .filter(|file| from.is_none_or(|from| from <= file.version()));
+            std::future::ready(Ok(file))
+        })
+        .boxed()
+}
+
 /// The newest version in the log by the names of its files; `None` if there is no log.
 pub(crate) async fn newest_version(store: &LogStoreRef) -> Result<Option<u64>> {
-    let newest = store
-        .object_store(None)
-        .list(Some(store.log_path()))
-        .try_fold(None, |newest: Option<u64>, object| async move {
-            let name = object.location.filename().unwrap_or_default();
-            Ok(newest.max(version_of(name).map(|(version, _)| version)))
+    list_log(store, None, None)
+        .try_fold(None, |newest: Option<u64>, file| async move {
+            Ok(newest.max(Some(file.version())))
         })
-        .await?;
-    Ok(newest)
+        .await
 }
 
 /// The commits of `versions`, in order, at most `concurrency` read at a time.
@@ -103,17 +186,11 @@ impl<'a> Log<'a> {
     /// The newest version by the names in the log's folder. That `from` exists shows in a
     /// checkpoint of it or in a later version.
     async fn list_from(&self, from: u64) -> Result<u64> {
-        let store = self.store.object_store(Some(self.operation));
-        // Names sort by version: this is just before any file of `from`.
-        let offset = self.store.log_path().clone().join(format!("{from:020}"));
-        let (latest, exists) = store
-            .list_with_offset(Some(self.store.log_path()), &offset)
-            .try_fold((from, false), |(latest, exists), object| async move {
-                let name = object.location.filename().unwrap_or_default();
-                Ok(match version_of(name) {
-                    Some((version, ".json")) => (latest.max(version), true),
-                    Some((version, _)) => (latest, exists || version >= from),
-                    None => (latest, exists),
+        let (latest, exists) = list_log(self.store, Some(self.operation), Some(from))
+            .try_fold((from, false), |(latest, _), file| async move {
+                Ok(match file {
+                    LogFile::Commit(version) => (latest.max(version), true),
+                    LogFile::Checkpoint(_) => (latest, true),
                 })
             })
             .await?;
@@ -241,11 +318,46 @@ pub(super) fn is_refusal(error: &TransactionError) -> bool {
     )
 }
 
-/// Version and rest of a file name in the log's folder.
-///
-/// Source: Delta protocol, "Delta Log Entries" and "Checkpoints": 20 digits, then the kind of file.
-pub(crate) fn version_of(file_name: &str) -> Option<(u64, &str)> {
-    let (digits, rest) = file_name.split_at_checked(20)?;
-    let is_version = digits.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('.');
-    Some((digits.parse().ok().filter(|_| is_version)?, rest))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_entries_and_checkpoints_make_a_version() {
+        let id = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5";
+        let checkpoint = Some(LogFile::Checkpoint(11));
+        let cases = [
+            ("json".to_owned(), Some(LogFile::Commit(11))),
+            ("checkpoint.parquet".to_owned(), checkpoint),
+            (format!("checkpoint.{id}.parquet"), checkpoint),
+            (format!("checkpoint.{id}.json"), checkpoint),
+            (
+                "checkpoint.0000000001.0000000002.parquet".to_owned(),
+                checkpoint,
+            ),
+            ("crc".to_owned(), None),
+            ("json.tmp".to_owned(), None),
+            (format!("{id}.json"), None),
+            ("00000000000000000012.compacted.json".to_owned(), None),
+            ("checkpoint.parquet.crc".to_owned(), None),
+            ("checkpoint.json".to_owned(), None),
+            ("checkpoint.1.2.parquet".to_owned(), None),
+            ("checkpoint.other.parquet".to_owned(), None),
+            (String::new(), None),
+        ];
+        for (rest, expected) in cases {
+            let name = format!("00000000000000000011.{rest}");
+            assert_eq!(LogFile::of_name(&name), expected, "{name}");
+        }
+        for name in [
+            "",
+            "11.json",
+            "_last_checkpoint",
+            "+0000000000000000011.json",
+            "99999999999999999999.json",
+            "\u{e9}0000000000000000011.json",
+        ] {
+            assert_eq!(LogFile::of_name(name), None, "{name}");
+        }
+    }
 }

@@ -204,6 +204,13 @@ impl OpenTransaction {
         }
     }
 
+    /// Whether the transaction asks for `Serializable`, or what it did to the table at `location` so
+    /// far does.
+    pub(super) fn is_serializable(&self, location: &str) -> bool {
+        let tables = &self.state().tables;
+        self.mode.serializable || tables.get(location).is_some_and(|table| table.reads_all)
+    }
+
     /// Takes over what a statement did to the table at `location`.
     ///
     /// # Errors

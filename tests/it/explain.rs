@@ -208,6 +208,32 @@ async fn explain_analyze_shows_the_conflict_check() {
     );
 }
 
+#[tokio::test]
+async fn explain_in_a_transaction_shows_the_level_that_it_asks_for() {
+    for (begin, level) in [
+        ("BEGIN", "WriteSerializable"),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", "Serializable"),
+    ] {
+        let table = Table::numbers(1, 10, "").await;
+        table.run(begin).await;
+        for form in ["EXPLAIN", "EXPLAIN FORMAT TREE"] {
+            let statement = format!("{form} DELETE FROM t WHERE id < 5");
+            let text = table.rows(&statement).await.join("\n").replace(' ', "");
+            assert!(
+                text.contains(&format!("isolation={level}")),
+                "{begin}: {text}"
+            );
+        }
+        table.run("ROLLBACK").await;
+        let text = table.rows("EXPLAIN DELETE FROM t WHERE id < 5").await;
+        let text = text.join("\n");
+        assert!(
+            text.contains("isolation=WriteSerializable"),
+            "{begin}: {text}"
+        );
+    }
+}
+
 /// What the plans of changes show, in order: `tests/it/explain/plans.txt` has it. Paths, times and
 /// sizes are left out.
 #[tokio::test]

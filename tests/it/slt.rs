@@ -19,6 +19,8 @@
 //!   file has with `CREATE EXTERNAL TABLE`, opens it at that location by itself, without sharing any
 //!   state. It may also register it by its own `CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION …`.
 //!
+//! Each `COMMIT` must end as [`delta_disjoint::explain`] says just before it (see [`second_opinion`]).
+//!
 //! Statements go through [`delta_disjoint::sql`], one a record. What changes rows answers with their
 //! number (`statement count 3`); as a `query` with a result it answers with one row. An error's text
 //! holds the conflict's kind (`statement error ConcurrentAppend`). Values are written as in
@@ -26,6 +28,7 @@
 //! labels of `skipif` and `onlyif` are `datafusion`, `DataFusion` and `delta-disjoint`.
 
 mod database;
+mod second_opinion;
 mod values;
 
 use std::io::Write;
@@ -47,6 +50,8 @@ const FILES_AT_A_TIME: usize = 2;
 async fn own() {
     // Cargo runs tests in the folder of Cargo.toml.
     run_all(files(Path::new("tests/slt"))).await;
+    let compared = second_opinion::compared();
+    assert!(compared > 100, "{compared} commits were foretold");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

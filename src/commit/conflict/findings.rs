@@ -1,6 +1,7 @@
 //! What the check found, and how it becomes a verdict: the decisions are made by then, and only
 //! those that are listed are explained.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use deltalake::kernel::Add;
@@ -10,7 +11,8 @@ use crate::commit::advice::{Hint, advise};
 use crate::commit::evidence::{Evidence, FileChange};
 use crate::commit::verdict::{Conflict, ConflictKind, MAX_LISTED, Verdict};
 use crate::commit::winner::WinningCommit;
-use crate::read::prune::{Decision, PruneFile, explain};
+use crate::read::predicate::ReadPredicate;
+use crate::read::prune::{Decision, PruneFile, Visible, explain};
 use crate::reason::{Reason, ReasonCode};
 
 /// What was found so far.
@@ -107,7 +109,22 @@ impl<'a> Findings<'a> {
         }
     }
 
-    pub(super) fn into_verdict(mut self, input: &CheckInput<'a>, asked: &Asked<'_>) -> Verdict {
+    pub(super) fn into_verdict(self, input: &CheckInput<'a>, asked: &Asked<'_>) -> Verdict {
+        self.into_verdict_by(input, asked, &explain)
+    }
+
+    /// The verdict, its decisions explained by `judge`.
+    fn into_verdict_by(
+        mut self,
+        input: &CheckInput<'a>,
+        asked: &Asked<'_>,
+        judge: &Judge<'_>,
+    ) -> Verdict {
+        let mut explainer = Explainer {
+            asked,
+            judge,
+            judged: HashMap::new(),
+        };
         let net_effect = input.net_effect;
         let conflict_count = self.conflicts.len();
         // Stable: within one kind and version the order of paths stays.
@@ -123,7 +140,7 @@ impl<'a> Findings<'a> {
         let conflicts: Vec<Conflict> = self
             .conflicts
             .iter()
-            .map(|found| found.explain(asked))
+            .map(|found| found.explain(&mut explainer))
             .collect();
         let hints = self
             .conflicts
@@ -146,7 +163,7 @@ impl<'a> Findings<'a> {
         let evidence = self
             .files
             .into_iter()
-            .map(|file| file.explain(asked))
+            .map(|file| file.explain(&mut explainer))
             .collect();
         let mut versions = net_effect.winners().map(|winner| winner.version);
         Verdict {
@@ -168,8 +185,8 @@ impl<'a> Findings<'a> {
 }
 
 impl Found<'_> {
-    fn explain(&self, asked: &Asked<'_>) -> Conflict {
-        let reason = match self.cause.explain(true, asked) {
+    fn explain(&self, explainer: &mut Explainer<'_>) -> Conflict {
+        let reason = match explainer.decision(&self.cause, true) {
             Decision::Keep { mut reasons } if !reasons.is_empty() => reasons.swap_remove(0),
             Decision::Keep { .. } => Reason::new(ReasonCode::UnusableTerm, "it was not ruled out"),
             Decision::Skip { reason } => reason,
@@ -180,14 +197,14 @@ impl Found<'_> {
             operation: self.winner.operation().to_owned(),
             engine: self.winner.info.engine_info.clone(),
             path: self.path.map(str::to_owned),
-            read: self.cause.read(asked),
+            read: self.cause.read(explainer.asked),
             reason,
         }
     }
 }
 
 impl Listed<'_> {
-    fn explain(self, asked: &Asked<'_>) -> Evidence {
+    fn explain(self, explainer: &mut Explainer<'_>) -> Evidence {
         Evidence {
             version: self.winner.version,
             operation: self.winner.operation().to_owned(),
@@ -202,8 +219,8 @@ impl Listed<'_> {
                         .collect()
                 })
                 .unwrap_or_default(),
-            read: self.cause.read(asked),
-            decision: self.cause.explain(self.kept, asked),
+            read: self.cause.read(explainer.asked),
+            decision: explainer.decision(&self.cause, self.kept),
         }
     }
 }
@@ -218,22 +235,43 @@ impl Cause<'_> {
         };
         Some(Arc::clone(&asked.reads.get(read?)?.text))
     }
+}
+
+/// What the pruner says of one file.
+type Judge<'j> = dyn Fn(&ReadPredicate, &PruneFile<'_>, Visible) -> Decision + 'j;
+
+/// Puts decisions into words. What the pruner says of a file and a read is asked once, however many
+/// conflicts and decisions it is behind.
+struct Explainer<'e> {
+    asked: &'e Asked<'e>,
+    judge: &'e Judge<'e>,
+    /// By the read's position and the file's add, which is one action in the log.
+    judged: HashMap<(usize, *const Add), Option<Decision>>,
+}
+
+impl Explainer<'_> {
+    fn judged(&mut self, read: usize, file: PruneFile<'_>) -> Option<Decision> {
+        let (asked, judge) = (self.asked, self.judge);
+        self.judged
+            .entry((read, std::ptr::from_ref(file.add)))
+            .or_insert_with(|| {
+                let predicate = asked.reads.get(read)?.predicate?;
+                Some(judge(predicate, &file, asked.visible))
+            })
+            .clone()
+    }
 
     /// The decision in words. Whether the file is kept is settled, whatever is found here.
-    fn explain(&self, kept: bool, asked: &Asked<'_>) -> Decision {
-        let judge = |read: usize, file: PruneFile<'_>| {
-            let predicate = asked.reads.get(read)?.predicate?;
-            Some(explain(predicate, &file, asked.visible))
-        };
-        let found = match self {
-            Self::Reason(reason) => vec![reason.clone()],
-            Self::File(reason, read, add) => {
+    fn decision(&mut self, cause: &Cause<'_>, kept: bool) -> Decision {
+        let found = match cause {
+            Cause::Reason(reason) => vec![reason.clone()],
+            Cause::File(reason, read, add) => {
                 let more = read.zip(*add).and_then(|(read, add)| {
                     let file = PruneFile {
                         add,
                         exact_writer: false,
                     };
-                    judge(read, file)?.into_reasons().into_iter().next()
+                    self.judged(read, file)?.into_reasons().into_iter().next()
                 });
                 vec![match more {
                     Some(more) => Reason {
@@ -245,14 +283,14 @@ impl Cause<'_> {
                     None => reason.clone(),
                 }]
             }
-            Self::Pruned(read, winner, add) => {
+            Cause::Pruned(read, winner, add) => {
                 let file = PruneFile {
                     add,
                     exact_writer: winner.is_exact_writer_of(add),
                 };
-                match judge(*read, file) {
+                match self.judged(*read, file) {
                     Some(decision) => decision.into_reasons(),
-                    None => vec![any_row(*read, asked)],
+                    None => vec![any_row(*read, self.asked)],
                 }
             }
         };
@@ -279,5 +317,63 @@ fn any_row(read: usize, asked: &Asked<'_>) -> Reason {
             ReasonCode::NoReadRecorded,
             "rows are changed and no read was recorded, so that any row may have been read",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::super::find;
+    use super::*;
+    use crate::commit::fixtures::{actions, add, matching, remove, snapshot, winner};
+    use crate::commit::{IsolationLevel, NetEffect};
+    use crate::read::read_set::ReadSet;
+
+    /// A file may be behind a conflict, or two, and a decision: it is explained once for each read.
+    #[test]
+    fn each_file_and_read_is_explained_once() {
+        let snapshot = Arc::new(snapshot(
+            4,
+            &[add("a").ids(0..500), add("b").ids(500..1000)],
+        ));
+        let mut net_effect = NetEffect::new(Arc::clone(&snapshot));
+        let adds = [add("near").ids(30..60), add("far").ids(2000..2100)];
+        net_effect
+            .apply(Arc::new(winner(5, &adds, &[remove("a"), remove("b")]).0))
+            .unwrap();
+        let reads = ReadSet::new(vec![
+            matching(4, 0..50, &["a"]),
+            matching(4, 900..950, &["b"]),
+        ]);
+        let ours = actions(&[add("ours")], &[remove("a"), remove("b")]);
+        let input = CheckInput {
+            reads: &reads,
+            actions: &ours,
+            net_effect: &net_effect,
+            level: IsolationLevel::Serializable,
+            data_skipping: true,
+        };
+        let asked = Asked::of(&input);
+        let judged = RefCell::new(Vec::new());
+        let verdict = find(&input, &asked, Findings::listing()).into_verdict_by(
+            &input,
+            &asked,
+            &|predicate, file, visible| {
+                judged
+                    .borrow_mut()
+                    .push((predicate.to_string(), file.add.path.clone()));
+                explain(predicate, file, visible)
+            },
+        );
+        assert_eq!((verdict.conflict_count, verdict.evidence_count), (5, 5));
+        let mut judged = judged.into_inner();
+        judged.sort();
+        let mut once = judged.clone();
+        once.dedup();
+        assert_eq!(judged, once);
+        // Each removed file with the read that it was read by, the kept one with the read that keeps
+        // it, the skipped one with both.
+        assert_eq!(judged.len(), 5, "{judged:?}");
     }
 }

@@ -2,12 +2,18 @@
 
 use std::collections::HashSet;
 
+use deltalake::kernel::Add;
+
 use super::findings::{Cause, Findings, Found, Listed};
 use super::{Asked, CheckInput, ConflictKind};
+use crate::commit::actions::dv_id;
 use crate::commit::evidence::FileChange;
 use crate::commit::net_effect::RemovedFile;
 use crate::read::read_set::ReadScope;
 use crate::reason::{Reason, ReasonCode};
+
+/// `operation` of commits that change single rows. Others (WRITE, TRUNCATE) replace what was there.
+const ROW_LEVEL_OPERATIONS: [&str; 3] = ["UPDATE", "DELETE", "MERGE"];
 
 pub(super) fn check<'a>(input: &CheckInput<'a>, asked: &Asked<'_>, findings: &mut Findings<'a>) {
     let ours: HashSet<&str> = input
@@ -35,8 +41,8 @@ pub(super) fn check<'a>(input: &CheckInput<'a>, asked: &Asked<'_>, findings: &mu
         if let Some(read) = reader
             && !file.rows_kept
         {
-            let reason = if is_ours && rewrites(&file) {
-                Reason::new(ReasonCode::RowLevelChange, "both change rows of the file")
+            let reason = if is_ours {
+                of_both(&file, add)
             } else {
                 Reason::new(
                     ReasonCode::ReadFileRemoved,
@@ -49,15 +55,10 @@ pub(super) fn check<'a>(input: &CheckInput<'a>, asked: &Asked<'_>, findings: &mu
             ));
         }
         if is_ours {
-            let reason = if rewrites(&file) {
-                Reason::new(ReasonCode::RowLevelChange, "both change rows of the file")
-            } else {
-                Reason::new(ReasonCode::BothRemoved, "both remove the file")
-            };
             let read = reader.flatten();
             found.push((
                 ConflictKind::ConcurrentDeleteDelete,
-                Cause::File(reason, read, add),
+                Cause::File(of_both(&file, add), read, add),
             ));
         }
         let listed = match found.first() {
@@ -91,10 +92,34 @@ pub(super) fn check<'a>(input: &CheckInput<'a>, asked: &Asked<'_>, findings: &mu
     }
 }
 
-/// Whether the winner changed some rows of `file` and put the others elsewhere, or into a deletion
-/// vector, rather than remove all of them.
-fn rewrites(file: &RemovedFile<'_>) -> bool {
-    let adds = &file.winner.actions.adds;
-    adds.iter()
-        .any(|add| add.data_change || add.path == file.path)
+/// Why a file that we remove or rewrite, and that was `read`, is no longer what it was.
+fn of_both(file: &RemovedFile<'_>, read: Option<&Add>) -> Reason {
+    if changes_rows(file, read) {
+        Reason::new(
+            ReasonCode::RowLevelChange,
+            "the winner changed rows of the file, which this transaction removes or rewrites",
+        )
+    } else {
+        Reason::new(ReasonCode::BothRemoved, "both remove or rewrite the file")
+    }
+}
+
+/// Whether the winner is known to have changed rows of `file` rather than to have removed it as a
+/// whole: it gave the file another deletion vector, or it is a statement that changes single rows
+/// and has written rows to the partition of the file.
+fn changes_rows(file: &RemovedFile<'_>, read: Option<&Add>) -> bool {
+    let Some(read) = read else {
+        return false;
+    };
+    let by_row = file
+        .winner
+        .info
+        .operation
+        .as_deref()
+        .is_some_and(|operation| ROW_LEVEL_OPERATIONS.contains(&operation));
+    let vector = |add: &Add| add.deletion_vector.as_ref().map(dv_id);
+    file.winner.actions.adds.iter().any(|add| {
+        let other_vector = add.path == file.path && vector(add) != vector(read);
+        other_vector || by_row && add.data_change && add.partition_values == read.partition_values
+    })
 }

@@ -68,29 +68,19 @@ impl<'e> Explained<'e> {
 
     /// What could not be proved about a kept file, most telling first; never empty.
     pub(super) fn kept(&self) -> Vec<Reason> {
-        let mut reasons: Vec<Reason> = Vec::new();
-        for term in self.predicate.terms() {
-            let reason = match &term.test {
+        let partitions_alone = self.asks_partitions_alone();
+        let mut reasons = most_telling(self.predicate.terms().iter().filter_map(|term| {
+            let mut reason = match &term.test {
                 // The first is no condition, the second would have skipped the file.
-                Test::Always | Test::Never => continue,
+                Test::Always | Test::Never => return None,
                 Test::Unusable(why) => not_usable(term, why),
                 Test::Statistics(test) => self.undecided(term, test),
             };
-            let reason = reason.with_term(term.text.as_str());
-            if !reasons.iter().any(|known| known.detail == reason.detail) {
-                reasons.push(reason);
+            if partitions_alone && reason.code == ReasonCode::PartitionValueMatches {
+                reason.code = ReasonCode::PartitionPredicateOnly;
             }
-        }
-        if self.asks_partitions_alone() {
-            for reason in &mut reasons {
-                if reason.code == ReasonCode::PartitionValueMatches {
-                    reason.code = ReasonCode::PartitionPredicateOnly;
-                }
-            }
-        }
-        // Stable: what a better table or statement would change comes first.
-        reasons.sort_by_key(|reason| weight(reason.code));
-        reasons.truncate(MAX_REASONS);
+            Some(reason.with_term(term.text.as_str()))
+        }));
         if reasons.is_empty() {
             reasons.push(Reason::new(
                 ReasonCode::WholeTableRead,
@@ -443,11 +433,85 @@ fn not_usable(term: &Term, why: &Why) -> Reason {
     )
 }
 
+/// The first [`MAX_REASONS`] different ones of `reasons`, those of little [`weight`] before the
+/// others. None is made that cannot be among them.
+fn most_telling(reasons: impl Iterator<Item = Reason>) -> Vec<Reason> {
+    let mut chosen: Vec<Reason> = Vec::new();
+    let mut telling = 0;
+    for reason in reasons {
+        if chosen.iter().any(|known| known.detail == reason.detail) {
+            continue;
+        }
+        telling += usize::from(weight(reason.code) == 0);
+        chosen.push(reason);
+        if telling == MAX_REASONS {
+            break;
+        }
+    }
+    // Stable: what a better table or statement would change comes first.
+    chosen.sort_by_key(|reason| weight(reason.code));
+    chosen.truncate(MAX_REASONS);
+    chosen
+}
+
 /// Reasons that nobody can do much about come last.
 fn weight(code: ReasonCode) -> u8 {
     match code {
         ReasonCode::UnusableTerm | ReasonCode::VolatileTerm | ReasonCode::TypeRule => 2,
         ReasonCode::PartitionValueMatches => 1,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_reason_is_made_that_cannot_be_shown() {
+        use ReasonCode::{BoundsOverlap, PartitionValueMatches, UnusableTerm};
+        let of = |codes: &[ReasonCode]| {
+            let mut made = 0;
+            let reasons = codes.iter().enumerate().map(|(position, code)| {
+                made += 1;
+                Reason::new(*code, position.to_string())
+            });
+            let details: Vec<String> = most_telling(reasons)
+                .into_iter()
+                .map(|reason| reason.detail)
+                .collect();
+            (details.join(" "), made)
+        };
+        let cases: [(&[ReasonCode], &str, usize); 4] = [
+            (&[BoundsOverlap; 9], "0 1 2", 3),
+            (
+                &[
+                    UnusableTerm,
+                    BoundsOverlap,
+                    PartitionValueMatches,
+                    BoundsOverlap,
+                    UnusableTerm,
+                ],
+                "1 3 2",
+                5,
+            ),
+            (
+                &[
+                    UnusableTerm,
+                    BoundsOverlap,
+                    BoundsOverlap,
+                    BoundsOverlap,
+                    BoundsOverlap,
+                ],
+                "1 2 3",
+                4,
+            ),
+            (&[], "", 0),
+        ];
+        for (codes, shown, made) in cases {
+            assert_eq!(of(codes), (shown.to_owned(), made), "{codes:?}");
+        }
+        let same = (0..9).map(|_| Reason::new(BoundsOverlap, "the same"));
+        assert_eq!(most_telling(same).len(), 1);
     }
 }

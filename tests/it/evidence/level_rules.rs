@@ -6,7 +6,7 @@ use delta_disjoint::explain::Question;
 use delta_disjoint::reason::ReasonCode;
 use serde_json::{Value, json};
 
-use super::log::{Log, READ, add, codes, info, moved, reads, remove, removing, whole_table};
+use super::log::{Log, READ, add, added, codes, info, moved, reads, remove, removing, whole_table};
 
 /// Name, commits of the winners, question, the first conflict, and one reason that must be given.
 pub type Case = (
@@ -32,6 +32,10 @@ fn at(level: IsolationLevel, question: Question) -> Question {
 
 fn blind(fields: Value) -> Vec<Value> {
     vec![info(fields), add("new", 30, 60)]
+}
+
+fn by(operation: &str) -> Value {
+    info(json!({"operation": operation}))
 }
 
 fn cases() -> Vec<Case> {
@@ -148,6 +152,60 @@ fn cases() -> Vec<Case> {
             ReasonCode::BlindAppend,
         ),
         (
+            "blind append of a file that another winner adds, too",
+            vec![
+                blind(json!({"isBlindAppend": true})),
+                vec![info(json!({"readVersion": 1})), add("new", 30, 60)],
+            ],
+            weak(low()),
+            APPEND,
+            ReasonCode::BoundsOverlap,
+        ),
+        (
+            "declared blind, but it moves rows",
+            vec![vec![
+                info(json!({"isBlindAppend": true})),
+                add("new", 30, 60),
+                moved(add("moved", 2000, 2001)),
+            ]],
+            weak(low()),
+            APPEND,
+            ReasonCode::BoundsOverlap,
+        ),
+        (
+            "blind append before a winner that does not say what it read",
+            vec![
+                blind(json!({"isBlindAppend": true})),
+                vec![add("far", 5000, 5001)],
+            ],
+            weak(low()),
+            APPEND,
+            ReasonCode::BoundsOverlap,
+        ),
+        (
+            "blind append before another one",
+            vec![
+                blind(json!({"isBlindAppend": true})),
+                vec![
+                    info(json!({"isBlindAppend": true, "readVersion": 2})),
+                    add("far", 5000, 5001),
+                ],
+            ],
+            weak(low()),
+            None,
+            ReasonCode::BlindAppend,
+        ),
+        (
+            "blind append before a compaction of other files",
+            vec![
+                blind(json!({"isBlindAppend": true})),
+                vec![moved(remove("b")), moved(add("c", 500, 999))],
+            ],
+            weak(low()),
+            None,
+            ReasonCode::BlindAppend,
+        ),
+        (
             "read file removed",
             vec![vec![remove("a")]],
             low(),
@@ -169,18 +227,44 @@ fn cases() -> Vec<Case> {
             ReasonCode::BothRemoved,
         ),
         (
-            "both rewrite a file",
-            vec![vec![remove("a"), add("new", 0, 490)]],
+            "both change rows of a file",
+            vec![vec![by("UPDATE"), remove("a"), add("new", 0, 490)]],
             delete_low(),
             APPEND,
             ReasonCode::RowLevelChange,
         ),
         (
-            "both rewrite a file, other rows in it",
-            vec![vec![remove("a"), add("new", 100, 490)]],
+            "both change rows of a file, other ones",
+            vec![vec![by("MERGE"), remove("a"), add("new", 100, 490)]],
             delete_low(),
             DELETE_READ,
             ReasonCode::RowLevelChange,
+        ),
+        (
+            "a file that we change is overwritten",
+            vec![vec![
+                by("WRITE"),
+                remove("a"),
+                remove("b"),
+                add("new", 0, 490),
+            ]],
+            delete_low(),
+            APPEND,
+            ReasonCode::BothRemoved,
+        ),
+        (
+            "a file that we change is dropped",
+            vec![vec![by("DELETE"), remove("a")]],
+            delete_low(),
+            DELETE_READ,
+            ReasonCode::BothRemoved,
+        ),
+        (
+            "a file that we change is rewritten by who knows what",
+            vec![vec![remove("a"), add("new", 100, 490)]],
+            delete_low(),
+            DELETE_READ,
+            ReasonCode::BothRemoved,
         ),
         (
             "compaction of a read file",
@@ -202,6 +286,41 @@ fn cases() -> Vec<Case> {
             low(),
             APPEND,
             ReasonCode::BoundsOverlap,
+        ),
+        (
+            "compaction that only adds",
+            vec![vec![moved(add("new", 30, 60))]],
+            low(),
+            APPEND,
+            ReasonCode::BoundsOverlap,
+        ),
+        (
+            "compaction that changes data, too",
+            vec![vec![
+                moved(remove("a")),
+                moved(add("c", 0, 499)),
+                add("far", 5000, 5001),
+            ]],
+            low(),
+            APPEND,
+            ReasonCode::ReadFileRemoved,
+        ),
+        (
+            "compaction of a file that was not there",
+            vec![vec![moved(remove("z")), moved(add("new", 30, 60))]],
+            low(),
+            APPEND,
+            ReasonCode::BoundsOverlap,
+        ),
+        (
+            "compaction into a file of unknown length",
+            vec![vec![
+                moved(remove("a")),
+                moved(added("c", json!({}), r#"{"minValues":{"id":0}}"#)),
+            ]],
+            low(),
+            None,
+            ReasonCode::NoDataChange,
         ),
         (
             "a commit that only rearranges files",
@@ -275,6 +394,14 @@ pub async fn judge(cases: Vec<Case>) -> Vec<Verdict> {
             "{name}: {}",
             verdict.to_text()
         );
+        // Either is known, or the other is all that is.
+        let both = [ReasonCode::RowLevelChange, ReasonCode::BothRemoved];
+        let given = codes(&verdict);
+        assert!(
+            !both.iter().all(|code| given.contains(code)),
+            "{name}: {}",
+            verdict.to_text()
+        );
         verdicts.push(verdict);
     }
     verdicts
@@ -297,6 +424,9 @@ async fn harmless_changes_of_metadata_and_protocol_are_no_conflict() {
         json!({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7,
             "readerFeatures": ["deletionVectors"],
             "writerFeatures": ["deletionVectors", "appendOnly", "invariants"]}}),
+        json!({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7,
+            "readerFeatures": ["v2Checkpoint"],
+            "writerFeatures": ["v2Checkpoint", "appendOnly", "invariants"]}}),
     ] {
         let mut log = Log::serializable(false);
         log.commit(std::slice::from_ref(&action));

@@ -21,7 +21,8 @@ impl Log {
     /// A table with a column of each kind, partitioned by `p` if `partitioned`, with the files `a`
     /// (ids 0 to 499) and `b` (500 to 999) in version 1.
     pub fn new(partitioned: bool, properties: Value) -> Self {
-        let fields: Vec<Value> = [
+        let field = |name: &str, kind: Value| json!({"name": name, "type": kind, "nullable": true, "metadata": {}});
+        let mut fields: Vec<Value> = [
             ("p", "integer"),
             ("id", "long"),
             ("x", "long"),
@@ -32,10 +33,15 @@ impl Log {
             ("b", "boolean"),
             ("raw", "binary"),
             ("day", "date"),
+            ("n", "decimal(10,2)"),
         ]
         .into_iter()
-        .map(|(name, kind)| json!({"name": name, "type": kind, "nullable": true, "metadata": {}}))
+        .map(|(name, kind)| field(name, json!(kind)))
         .collect();
+        fields.push(field(
+            "st",
+            json!({"type": "struct", "fields": [field("a", json!("long"))]}),
+        ));
         let schema = json!({"type": "struct", "fields": fields}).to_string();
         let partitions: &[&str] = if partitioned { &["p"] } else { &[] };
         let mut log = Self {

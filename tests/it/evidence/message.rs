@@ -1,7 +1,8 @@
 //! What can be learned from an error's text alone.
 
 use delta_disjoint::Error;
-use delta_disjoint::commit::{Advice, Verdict};
+use delta_disjoint::commit::{Advice, ConflictKind, Verdict};
+use delta_disjoint::reason::ReasonCode;
 use serde_json::json;
 
 use crate::support::Table;
@@ -180,4 +181,45 @@ async fn files_beside_the_read_are_skipped_with_their_numbers() {
         .expect("a verdict");
     let reason = verdict.evidence[0].decision.reason().expect("a reason");
     assert_eq!(reason.detail, "id < 50 needs min < 50, file has min 1000");
+}
+
+/// Both touch one file: what is said of it holds, whatever the winner was.
+#[tokio::test]
+async fn a_file_that_both_touch_is_told_apart_by_what_the_winner_did_to_it() {
+    use ReasonCode::{BothRemoved, RowLevelChange};
+    let cases = [
+        ("UPDATE t SET x = 9 WHERE id = 2", RowLevelChange),
+        ("DELETE FROM t WHERE id = 2", RowLevelChange),
+        (
+            "MERGE INTO t USING (VALUES (2)) AS s (id) ON t.id = s.id \
+             WHEN MATCHED THEN UPDATE SET x = 9",
+            RowLevelChange,
+        ),
+        ("DELETE FROM t WHERE p = 'a'", BothRemoved),
+        ("INSERT OVERWRITE t VALUES (2, 0, 'a')", BothRemoved),
+        ("TRUNCATE TABLE t", BothRemoved),
+        // All rows of the file are somewhere else: it is not told from a file that is dropped.
+        ("UPDATE t SET p = 'c' WHERE p = 'a'", BothRemoved),
+    ];
+    for (winner, expected) in cases {
+        let start = Table::create(
+            "id BIGINT, x BIGINT, p VARCHAR",
+            "PARTITIONED BY (p) OPTIONS ('delta.isolationLevel' 'Serializable')",
+            &["VALUES (1, 0, 'a'), (2, 0, 'a')", "VALUES (11, 0, 'b')"],
+        );
+        let table = start.await;
+        let planned = table.plan("DELETE FROM t WHERE id = 1").await;
+        table.run(winner).await;
+        let error = planned.run().await.expect_err(winner);
+        let verdict = Verdict::find(&error).expect("a verdict");
+        let kinds = [
+            ConflictKind::ConcurrentDeleteRead,
+            ConflictKind::ConcurrentDeleteDelete,
+        ];
+        for kind in kinds {
+            let conflict = verdict.conflicts.iter().find(|found| found.kind == kind);
+            let code = conflict.expect("a conflict").reason.code;
+            assert_eq!(code, expected, "{winner}: {}", verdict.to_text());
+        }
+    }
 }

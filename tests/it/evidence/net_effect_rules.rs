@@ -111,6 +111,48 @@ fn cases() -> Vec<Case> {
             ReasonCode::ReadFileRemoved,
         ),
         (
+            "compacted, and rows of the output changed by a deletion vector",
+            vec![
+                vec![moved(remove("a")), moved(add("c", 0, 499))],
+                vec![remove("c"), with_vector(add("c", 0, 499), "add")],
+            ],
+            low(),
+            append,
+            ReasonCode::ReadFileRemoved,
+        ),
+        (
+            "compacted, and one of the two outputs removed",
+            vec![
+                vec![
+                    moved(remove("a")),
+                    moved(add("c", 0, 299)),
+                    moved(add("e", 300, 499)),
+                ],
+                vec![remove("e")],
+            ],
+            low(),
+            delete_read,
+            ReasonCode::ReadFileRemoved,
+        ),
+        (
+            "compacted, put back, and removed: the strictest removal counts",
+            vec![
+                vec![moved(remove("a")), moved(add("c", 0, 499))],
+                vec![put_back("a", 0, 499)],
+                vec![remove("a")],
+            ],
+            low(),
+            delete_read,
+            ReasonCode::ReadFileRemoved,
+        ),
+        (
+            "put back under another spelling of its path",
+            vec![vec![remove("a")], vec![put_back("./a", 0, 499)]],
+            low(),
+            None,
+            ReasonCode::Undone,
+        ),
+        (
             "several adds of one path: one that may match is enough",
             vec![vec![add("new", 30, 60)], vec![add("new", 1000, 1060)]],
             low(),
@@ -210,4 +252,43 @@ async fn a_question_may_end_before_the_newest_version() {
     };
     let verdict = log.ask(&later).await;
     assert!(!verdict.is_conflict() && codes(&verdict).is_empty());
+}
+
+/// What writers and tools leave in the log's folder makes no version.
+#[tokio::test]
+async fn stray_files_in_the_log_are_no_versions() {
+    let mut log = Log::serializable(false);
+    let newest = log.commit(&[add("near", 10, 11)]);
+    let id = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5";
+    let folder = std::path::PathBuf::from(log.path()).join("_delta_log");
+    for stray in [
+        format!("_staged_commits/00000000000000000011.{id}.json"),
+        "_staged_commits/00000000000000000012.json".to_owned(),
+        "00000000000000000011.crc".to_owned(),
+        "00000000000000000013.json.tmp".to_owned(),
+        "00000000000000000000.00000000000000000014.compacted.json".to_owned(),
+    ] {
+        let path = folder.join(stray);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folder");
+        std::fs::write(path, "{}").expect("file");
+    }
+    let verdict = log.ask(&reads(&["id < 50"])).await;
+    assert_eq!(
+        (verdict.is_conflict(), verdict.to_version()),
+        (true, newest)
+    );
+    let history = delta_disjoint::history::history(&log.handle(), None).await;
+    let versions: Vec<u64> = history
+        .expect("history")
+        .iter()
+        .map(|entry| entry.version)
+        .collect();
+    assert_eq!(versions, [2, 1, 0]);
+    let later = Question {
+        to_version: Some(11),
+        ..reads(&["id < 50"])
+    };
+    let error = delta_disjoint::explain::explain(&log.handle(), &later).await;
+    let text = error.expect_err("there is no version 11").to_string();
+    assert!(text.contains("its newest is 2"), "{text}");
 }

@@ -5,7 +5,7 @@ use delta_disjoint::explain::Question;
 use delta_disjoint::reason::ReasonCode;
 use serde_json::{Value, json};
 
-use super::log::{Log, added, reads};
+use super::log::{Log, added, info, reads};
 use ReasonCode::{
     BoundsOverlap, ColumnStatisticsMissing, EvaluationFailed, InexactDecimal, NanPossible,
     NeverTrue, NoRows, NullCountUnknown, PartitionPredicateOnly, PartitionValueMatches,
@@ -192,6 +192,39 @@ fn of_types() -> Vec<Case> {
             false,
             StatisticsUnreadable,
         ),
+        // Decimals of few digits go through a double unharmed.
+        case(
+            "n > 200",
+            bounds("n", json!(100.0), json!(200.0)),
+            true,
+            Statistics,
+        ),
+        // A tie-breaker at the end of a string stands for anything.
+        case(
+            "s > 'a\u{e9}'",
+            bounds("s", json!("a"), json!("a\u{7f}")),
+            false,
+            TruncatedString,
+        ),
+        case(
+            "s > 'c'",
+            bounds("s", json!("a"), json!("a\u{7f}")),
+            true,
+            Statistics,
+        ),
+        case(
+            "s < 'b'",
+            bounds("s", json!("c\u{fffd}"), json!("d")),
+            false,
+            TruncatedString,
+        ),
+        // Of structs the leaves have statistics.
+        case(
+            "st['a'] < 50",
+            json!({"numRecords": 2, "minValues": {"st": {"a": 1000}}, "nullCount": {"st": {"a": 0}}}),
+            true,
+            Statistics,
+        ),
         // Types of which bounds prove nothing; null counts count.
         case(
             "b = false",
@@ -278,6 +311,24 @@ fn of_counts_and_damage() -> Vec<Case> {
         case(
             "id IS NULL",
             json!({"numRecords": 9, "tightBounds": false, "minValues": {"id": 1}, "nullCount": {"id": 9}}),
+            false,
+            StatisticsUnreadable,
+        ),
+        case(
+            "id IS NULL",
+            json!({"numRecords": 9, "tightBounds": false, "minValues": {"id": 1}, "nullCount": {"id": 0}}),
+            true,
+            Statistics,
+        ),
+        case(
+            "id IS NOT NULL",
+            json!({"numRecords": 9, "tightBounds": false, "nullCount": {"id": 9}}),
+            true,
+            Statistics,
+        ),
+        case(
+            "id < 5",
+            json!({"numRecords": 2, "minValues": {"id": 7}, "nullCount": {"id": 2}}),
             false,
             StatisticsUnreadable,
         ),
@@ -394,6 +445,119 @@ pub async fn verdicts() -> Vec<Verdict> {
 #[tokio::test]
 async fn each_rule_of_statistics_gives_its_verdict_and_its_reason() {
     verdicts().await;
+}
+
+/// What is believed of statistics may depend on who wrote them and on the file.
+#[tokio::test]
+async fn the_writer_and_the_file_decide_what_statistics_prove() {
+    let by =
+        |engine: &str, operation: &str| info(json!({"engineInfo": engine, "operation": operation}));
+    let spark = by("Apache-Spark/3.5.1 Delta-Lake/3.1.0", "WRITE");
+    let restored = by("Apache-Spark/3.5.1 Delta-Lake/3.1.0", "RESTORE");
+    let deltalake = by("delta-rs:py-1.1.0", "WRITE");
+    let vector = json!({"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6});
+    let decimals = bounds("d", json!(100.0), json!(200.0));
+    let floats = bounds("f", json!(1.0), json!(1.0));
+    let ids = |nulls: u64| {
+        json!({"numRecords": 10, "minValues": {"id": 1000}, "maxValues": {"id": 2000},
+            "nullCount": {"id": nulls}})
+    };
+    let none = Value::Null;
+    // Who, predicate, statistics, tags, deletion vector, skipped, reason.
+    let cases = [
+        (&spark, "d > 200", &decimals, &none, &none, true, Statistics),
+        (
+            &restored,
+            "d > 200",
+            &decimals,
+            &none,
+            &none,
+            false,
+            InexactDecimal,
+        ),
+        (
+            &deltalake,
+            "d > 200",
+            &decimals,
+            &none,
+            &none,
+            false,
+            InexactDecimal,
+        ),
+        (
+            &spark,
+            "d > 200",
+            &decimals,
+            &none,
+            &vector,
+            false,
+            InexactDecimal,
+        ),
+        (
+            &deltalake,
+            "d > 200",
+            &decimals,
+            &json!({"delta-disjoint.exactStatistics": "true"}),
+            &none,
+            true,
+            Statistics,
+        ),
+        (&spark, "f > 5", &floats, &none, &none, false, NanPossible),
+        (
+            &spark,
+            "f > 5",
+            &floats,
+            &json!({"delta-disjoint.nanFree": r#"["f"]"#}),
+            &none,
+            true,
+            Statistics,
+        ),
+        (&spark, "id < 50", &ids(0), &none, &vector, true, Statistics),
+        (
+            &spark,
+            "id IS NULL",
+            &ids(0),
+            &none,
+            &vector,
+            true,
+            Statistics,
+        ),
+        (
+            &spark,
+            "id IS NULL",
+            &ids(3),
+            &none,
+            &vector,
+            false,
+            NullCountUnknown,
+        ),
+        (
+            &spark,
+            "id IS NOT NULL",
+            &ids(3),
+            &none,
+            &vector,
+            false,
+            BoundsOverlap,
+        ),
+    ];
+    for (who, predicate, stats, tags, vector, skipped, code) in cases {
+        let mut log = Log::serializable(true);
+        let mut action = added("new", json!({"p": "2"}), &stats.to_string());
+        action["add"]["tags"] = tags.clone();
+        if !vector.is_null() {
+            action["add"]["deletionVector"] = vector.clone();
+        }
+        log.commit(&[who.clone(), action]);
+        let verdict = log.ask(&reads(&[predicate])).await;
+        let decision = &verdict.evidence[0].decision;
+        let reason = decision.reason().expect("a reason");
+        assert_eq!(
+            (decision.is_skip(), reason.code),
+            (skipped, code),
+            "{who} {predicate} {stats}: {reason:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ use delta_disjoint::read::table::TableHandle;
 use delta_disjoint::{session, sql};
 use sqllogictest::{AsyncDB, DBOutput};
 
+use super::second_opinion::SecondOpinion;
 use super::values::{Letter, letter, rows};
 
 /// Locations of the tables that a session of the file has registered, by name.
@@ -32,6 +33,8 @@ pub struct Session {
     followed: HashMap<TableReference, String>,
     /// Whether a change is to answer with a row that holds its count.
     rows_wanted: Arc<AtomicBool>,
+    /// Of the open transaction.
+    opinion: Option<SecondOpinion>,
 }
 
 impl Session {
@@ -41,7 +44,64 @@ impl Session {
             tables,
             followed: HashMap::new(),
             rows_wanted,
+            opinion: None,
         }
+    }
+
+    /// Runs `text`, and holds what becomes of a `COMMIT` against what `explain` says before it.
+    async fn run_with_opinion(&mut self, text: &str) -> Result<DBOutput<Letter>> {
+        let word = text.split_whitespace().next().unwrap_or_default();
+        let word = word.trim_end_matches(';').to_uppercase();
+        let answer = match (word.as_str(), self.opinion.take()) {
+            ("COMMIT" | "END", Some(opinion)) => opinion.ask(&self.ctx).await,
+            ("ROLLBACK", _) | (_, None) => None,
+            (_, Some(mut opinion)) => {
+                opinion.note(&self.ctx, text).await;
+                self.opinion = Some(opinion);
+                None
+            }
+        };
+        let outcome = self.run_statement(text).await;
+        if matches!(word.as_str(), "BEGIN" | "START") && outcome.is_ok() {
+            self.opinion = Some(SecondOpinion::default());
+        }
+        if let Some(answer) = answer {
+            answer.compare(&outcome).await;
+        }
+        outcome
+    }
+
+    async fn run_statement(&self, text: &str) -> Result<DBOutput<Letter>> {
+        let state = self.ctx.state();
+        let dialect = state.config().options().sql_parser.dialect;
+        let statement = state.sql_to_statement(text, &dialect).ok();
+        let frame = sql(&self.ctx, text).await?;
+        if let Some(statement) = &statement {
+            self.tell(statement).await?;
+        }
+        let changes = changes_rows(&frame);
+        let letters: Vec<Letter> = frame
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| letter(field.data_type()))
+            .collect();
+        let batches = frame.collect().await?;
+        if letters.is_empty() {
+            return Ok(DBOutput::StatementComplete(0));
+        }
+        if changes && !self.rows_wanted.load(Ordering::Relaxed) {
+            let count = batches
+                .iter()
+                .filter(|batch| batch.num_rows() > 0)
+                .map(|batch| batch.column(0).as_primitive::<UInt64Type>().value(0))
+                .sum();
+            return Ok(DBOutput::StatementComplete(count));
+        }
+        Ok(DBOutput::Rows {
+            types: letters,
+            rows: rows(&batches)?,
+        })
     }
 
     /// Opens the tables in `statement` that only other sessions have registered, and drops those that
@@ -116,33 +176,7 @@ impl AsyncDB for Session {
         if let Some(statement) = &statement {
             self.follow(statement).await?;
         }
-        let frame = sql(&self.ctx, text).await?;
-        if let Some(statement) = &statement {
-            self.tell(statement).await?;
-        }
-        let changes = changes_rows(&frame);
-        let letters: Vec<Letter> = frame
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| letter(field.data_type()))
-            .collect();
-        let batches = frame.collect().await?;
-        if letters.is_empty() {
-            return Ok(DBOutput::StatementComplete(0));
-        }
-        if changes && !self.rows_wanted.load(Ordering::Relaxed) {
-            let count = batches
-                .iter()
-                .filter(|batch| batch.num_rows() > 0)
-                .map(|batch| batch.column(0).as_primitive::<UInt64Type>().value(0))
-                .sum();
-            return Ok(DBOutput::StatementComplete(count));
-        }
-        Ok(DBOutput::Rows {
-            types: letters,
-            rows: rows(&batches)?,
-        })
+        self.run_with_opinion(text).await
     }
 
     async fn shutdown(&mut self) {}
