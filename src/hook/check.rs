@@ -1,5 +1,6 @@
 //! The check of one commit before it is put, and the put.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -180,12 +181,12 @@ impl Check {
         read: u64,
         version: u64,
     ) -> Result<&'k NetEffect> {
-        if !known.contains_key(&read) {
-            let snapshot = Arc::new(self.snapshot(read).await?);
-            known.insert(read, NetEffect::new(snapshot));
-        }
-        let Some(net_effect) = known.get_mut(&read) else {
-            return Err(Error::internal("what was put in is not there"));
+        let net_effect = match known.entry(read) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let snapshot = Arc::new(self.snapshot(read).await?);
+                unknown.insert(NetEffect::new(snapshot))
+            }
         };
         let next = net_effect.last_version().saturating_add(1);
         for winner in self.winners(next, version).await? {
