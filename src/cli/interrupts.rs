@@ -24,7 +24,7 @@ impl Interrupts {
     }
 
     /// A listener that has heard of none so far.
-    pub(crate) fn from_now_on(&self) -> Self {
+    pub(crate) fn starting_now(&self) -> Self {
         let mut count = self.count.clone();
         count.mark_unchanged();
         Self { count }

@@ -133,7 +133,7 @@ async fn run_statement(
     format: Format,
     environment: &Environment,
 ) -> Result<bool, Failure> {
-    let interrupts = environment.interrupts.from_now_on();
+    let interrupts = environment.interrupts.starting_now();
     match statement::run(ctx, text, format, interrupts).await {
         Ok(done) => {
             if done.is_interrupted {

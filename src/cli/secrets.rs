@@ -300,7 +300,7 @@ fn hide_parts_of_urls(text: &str) -> String {
         };
         let mut shown = 0;
         if let Some(user) = user
-            && !(may_have_user && !url[..user].contains(':'))
+            && (!may_have_user || url[..user].contains(':'))
         {
             hidden.push_str(HIDDEN);
             shown = user;
