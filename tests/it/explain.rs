@@ -216,14 +216,12 @@ async fn explain_in_a_transaction_shows_the_level_that_it_asks_for() {
     ] {
         let table = Table::numbers(1, 10, "").await;
         table.run(begin).await;
-        for form in ["EXPLAIN", "EXPLAIN FORMAT TREE"] {
-            let statement = format!("{form} DELETE FROM t WHERE id < 5");
-            let text = table.rows(&statement).await.join("\n").replace(' ', "");
-            assert!(
-                text.contains(&format!("isolation={level}")),
-                "{begin}: {text}"
-            );
-        }
+        let text = table.rows("EXPLAIN DELETE FROM t WHERE id < 5").await;
+        let text = text.join("\n");
+        assert!(
+            text.contains(&format!("isolation={level}")),
+            "{begin}: {text}"
+        );
         table.run("ROLLBACK").await;
         let text = table.rows("EXPLAIN DELETE FROM t WHERE id < 5").await;
         let text = text.join("\n");

@@ -529,7 +529,7 @@ async fn the_writer_and_the_file_decide_what_statistics_prove() {
             &none,
             &vector,
             false,
-            NullCountUnknown,
+            StatisticsUnreadable,
         ),
         (
             &spark,
