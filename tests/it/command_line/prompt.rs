@@ -32,11 +32,12 @@ fn type_until_nobody_reads(folder: &Folder, characters: usize, lines: &str) -> S
 fn a_transaction_is_rolled_back_when_nobody_reads_any_more() {
     let folder = Folder::with_table("");
     let before = folder.files();
-    // The results of the queries are what meets the closed pipe.
-    let lines =
-        "BEGIN; INSERT INTO t VALUES (3, 'c');\n".to_owned() + &"SELECT * FROM t;\n".repeat(50);
-    let shown = type_until_nobody_reads(&folder, 1, &lines);
-    assert!(shown.contains("done in"), "{shown}");
+    let queries = "SELECT * FROM t;\n".repeat(50);
+    let lines = format!("BEGIN; INSERT INTO t VALUES (3, 'c');\n{queries}\\q\n");
+    // The greeting, the prompt and some of what the INSERT returns: what comes next meets the closed
+    // pipe.
+    let shown = type_until_nobody_reads(&folder, 60, &lines);
+    assert!(shown.contains("1 row in"), "{shown}");
     let mut after = folder.files();
     after.remove("history");
     assert_eq!(after, before, "{shown}");
