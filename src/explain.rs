@@ -143,7 +143,8 @@ pub async fn explain(table: &TableHandle, question: &Question) -> Result<Verdict
     let mut net_effect = NetEffect::new(Arc::clone(&snapshot));
     if let Some(next) = first.checked_add(1).filter(|next| *next <= last) {
         let concurrency = CommitOptions::default().winner_read_concurrency;
-        for winner in read_winners(table.log_store(), next..=last, concurrency).await? {
+        let winners = read_winners(table.log_store(), next..=last, concurrency, |_| None);
+        for winner in winners.await? {
             net_effect.apply(Arc::new(winner))?;
         }
     }

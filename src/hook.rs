@@ -30,7 +30,10 @@
 //!
 //! The same appears as a `tracing` event. A winner that cannot be read is an error that names its
 //! version, with an [`Error`](crate::Error) of a retryable kind behind it, and never "no conflict".
-//! A second operation through the same guard is refused by name.
+//! A put whose outcome stays unknown is such an error with
+//! [`OutcomeUnknown`](crate::commit::OutcomeUnknown) behind it. A second operation through the same
+//! guard is refused by name, and so are tables on LakeFS, whose log store deltalake has to know by its
+//! type.
 //!
 //! # Own actions
 //!
@@ -50,9 +53,10 @@
 //!
 //! deltalake leaves the predicate in its commit as text that has lost parentheses. It is used only if
 //! it has one meaning: `AND` and `OR` of comparisons of a column with a literal, `IN`, `BETWEEN` and
-//! `IS [NOT] NULL` over columns of other types than boolean. Everything else, any `NOT`, `IS TRUE`,
-//! function, `CASE` or arithmetic, counts as the whole table, and so does the condition of a `MERGE`
-//! that compares with the source.
+//! `IS [NOT] NULL` over columns of other types than boolean. Literals beside `REAL` columns and
+//! integers beyond 2^53 have none, since a constant that was computed is recorded as a double.
+//! Everything else, any `NOT`, `IS TRUE`, function, `CASE` or arithmetic, counts as the whole table,
+//! and so does the condition of a `MERGE` that compares with the source.
 //!
 //! The level is the table's `delta.isolationLevel` (`WriteSerializable` where there is none). The hook
 //! never calls a commit a blind append by itself; whoever wants it to be one for others says so in the
@@ -84,6 +88,7 @@ mod log_store;
 mod operation_reads;
 mod predicate_text;
 mod progress;
+mod put;
 mod read_set;
 mod report;
 

@@ -145,7 +145,7 @@ pub fn check(input: &CheckInput<'_>) -> Verdict {
 }
 
 /// The same, but a transaction without a conflict gets no evidence and does not pay for it.
-pub(super) fn check_briefly(input: &CheckInput<'_>) -> Verdict {
+pub(crate) fn check_briefly(input: &CheckInput<'_>) -> Verdict {
     let asked = Asked::of(input);
     let findings = find(input, &asked, Findings::default());
     if findings.is_conflict() {

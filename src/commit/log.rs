@@ -1,5 +1,7 @@
 //! The table's log as the attempt loop sees it: what is new, and one put.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use deltalake::DeltaTableError;
 use deltalake::kernel::transaction::TransactionError;
@@ -130,19 +132,56 @@ pub(crate) async fn newest_version(store: &LogStoreRef) -> Result<Option<u64>> {
         .await
 }
 
-/// The commits of `versions`, in order, at most `concurrency` read at a time.
+/// The commits of `versions`, in order, at most `concurrency` read at a time, except for entries
+/// that are `known`.
 ///
 /// # Errors
 ///
-/// [`Unavailable`](crate::ErrorKind::Unavailable) if one of them is missing or cannot be read.
+/// [`Unavailable`](crate::ErrorKind::Unavailable) if one of them is missing or cannot be read: what
+/// lies in a gap was not checked.
 pub(crate) async fn read_winners(
     store: &LogStoreRef,
-    versions: std::ops::RangeInclusive<u64>,
+    versions: RangeInclusive<u64>,
     concurrency: usize,
+    known: impl Fn(u64) -> Option<Bytes>,
 ) -> Result<Vec<WinningCommit>> {
-    Log::new(store, Uuid::new_v4())?
-        .read_all(versions, concurrency)
+    futures::stream::iter(versions)
+        .map(|version| {
+            let known = known(version);
+            async move {
+                let entry = match known {
+                    Some(entry) => entry,
+                    None => read_winner(store, version).await?,
+                };
+                WinningCommit::parse(version, &entry, store.root_url())
+            }
+        })
+        .buffered(concurrency.max(1))
+        .try_collect()
         .await
+}
+
+/// The entry of `version`, which a later one follows.
+///
+/// # Errors
+///
+/// As [`read_winners`].
+pub(crate) async fn read_winner(store: &LogStoreRef, version: u64) -> Result<Bytes> {
+    read_entry(store, version).await?.ok_or_else(|| {
+        Error::unavailable(format!("the log has a gap: version {version} is missing"))
+    })
+}
+
+/// The entry of `version`; `None` if it is not there.
+///
+/// # Errors
+///
+/// [`Unavailable`](crate::ErrorKind::Unavailable) if it cannot be read.
+pub(crate) async fn read_entry(store: &LogStoreRef, version: u64) -> Result<Option<Bytes>> {
+    store.read_commit_entry(version).await.map_err(|error| {
+        Error::unavailable(format!("version {version} of the log cannot be read"))
+            .with_source(error)
+    })
 }
 
 /// The log of one table.
@@ -205,36 +244,19 @@ impl<'a> Log<'a> {
 
     /// Reads one version; `None` if it is not there.
     pub(super) async fn read(&self, version: u64) -> Result<Option<WinningCommit>> {
-        let entry = self
-            .store
-            .read_commit_entry(version)
-            .await
-            .map_err(|error| {
-                Error::unavailable(format!("version {version} of the log cannot be read"))
-                    .with_source(error)
-            })?;
+        let entry = read_entry(self.store, version).await?;
         entry
             .map(|bytes| WinningCommit::parse(version, &bytes, self.store.root_url()))
             .transpose()
     }
 
-    /// Reads `versions`, at most `concurrency` at a time, in order.
-    ///
-    /// A version that is not there is a retryable error: what lies in a gap was not checked.
+    /// As [`read_winners`].
     pub(super) async fn read_all(
         &self,
-        versions: std::ops::RangeInclusive<u64>,
+        versions: RangeInclusive<u64>,
         concurrency: usize,
     ) -> Result<Vec<WinningCommit>> {
-        futures::stream::iter(versions)
-            .map(|version| async move {
-                self.read(version).await?.ok_or_else(|| {
-                    Error::unavailable(format!("the log has a gap: version {version} is missing"))
-                })
-            })
-            .buffered(concurrency.max(1))
-            .try_collect()
-            .await
+        read_winners(self.store, versions, concurrency, |_| None).await
     }
 
     /// Puts `entry` as `version` if it is absent.
@@ -302,7 +324,7 @@ impl<'a> Log<'a> {
 }
 
 /// Whether `error` says for certain that nothing was written, now or later.
-pub(super) fn is_refusal(error: &TransactionError) -> bool {
+pub(crate) fn is_refusal(error: &TransactionError) -> bool {
     use object_store::Error as StoreError;
     matches!(
         error,

@@ -173,7 +173,8 @@ pub enum CommitOutcome {
 pub struct OutcomeUnknown {
     /// The version that was tried.
     pub version: u64,
-    /// The transaction's id, as in `commitInfo.txnId`.
+    /// The transaction's id, as in `commitInfo.txnId`; for a commit through the
+    /// [hook](crate::hook), whose entry has none, the id of deltalake's operation.
     pub txn_id: Uuid,
 }
 

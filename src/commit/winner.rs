@@ -57,9 +57,18 @@ impl WinningCommit {
             .unwrap_or("unknown operation")
     }
 
-    /// Whether it is taken for a blind append: it says so, and it does nothing but add rows.
+    /// Whether it is taken for a blind append: it says so, it does nothing but add rows, and it names
+    /// no other mode. An overwrite that found nothing to remove only adds rows too, and yet it has
+    /// to come after whatever it was to replace.
     pub fn is_believed_blind(&self) -> bool {
-        self.info.is_blind_append == Some(true) && self.actions.is_pure_append()
+        self.info.is_blind_append == Some(true)
+            && self.actions.is_pure_append()
+            && self.info.mode().is_none_or(is_append)
+    }
+
+    /// Whether the operation says that it appends.
+    pub fn says_append(&self) -> bool {
+        self.info.mode().is_some_and(is_append)
     }
 
     /// Whether the statistics of `add`, one of its files, hold decimal bounds without loss: its
@@ -77,6 +86,10 @@ impl WinningCommit {
             .is_some_and(|operation| WRITING_OPERATIONS.contains(&operation));
         exact && writes && add.deletion_vector.is_none()
     }
+}
+
+fn is_append(mode: &str) -> bool {
+    mode.eq_ignore_ascii_case("append")
 }
 
 /// The `commitInfo` of a commit, as far as this crate looks at it.
@@ -107,6 +120,15 @@ pub struct CommitInfo {
 }
 
 impl CommitInfo {
+    /// How rows are written: `mode` is a batch's, `outputMode` a stream's.
+    fn mode(&self) -> Option<&str> {
+        let parameters = self.operation_parameters.as_ref()?;
+        let mode = parameters
+            .get("mode")
+            .or_else(|| parameters.get("outputMode"))?;
+        mode.as_str()
+    }
+
     /// Reads the JSON value of a `commitInfo` action. Never fails.
     pub fn parse(raw: &str) -> Self {
         let Ok(Value::Object(mut fields)) = serde_json::from_str(raw) else {

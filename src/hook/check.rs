@@ -3,24 +3,25 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use deltalake::DeltaTable;
-use deltalake::kernel::transaction::{CommitConflictError, TransactionError};
+use deltalake::kernel::transaction::TransactionError;
 use deltalake::logstore::{CommitOrBytes, LogStoreRef};
-use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 use uuid::Uuid;
 
 use super::errors::{conflict_error, failed};
 use super::operation_reads::operation_reads;
+use super::put::{Puts, created_by_another};
 use super::read_set::read_again;
 use super::report::Report;
-use crate::commit::conflict::{CheckInput, check};
+use crate::commit::conflict::{CheckInput, check_briefly};
+use crate::commit::log::read_winners;
 use crate::commit::{IsolationLevel, NetEffect, WinningCommit};
 use crate::error::{Error, Result};
-use crate::read::read_set::{Read, ReadSet};
+use crate::read::read_set::ReadSet;
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::read_snapshot;
 
@@ -36,12 +37,20 @@ pub(super) struct Hints {
     pub(super) blind_input: bool,
 }
 
+impl Hints {
+    /// Whether anything is said.
+    pub(super) fn say_something(&self) -> bool {
+        self.reads.is_some() || self.blind_input
+    }
+}
+
 /// Checks the commits of one operation.
 pub(super) struct Check {
     log_store: LogStoreRef,
+    puts: Puts,
     hints: Hints,
     report: Report,
-    /// Entries that were read on deltalake's behalf.
+    /// Entries that were read on deltalake's behalf and are not yet part of what is known.
     entries: Mutex<BTreeMap<u64, Bytes>>,
     /// What is known so far, by version read. It grows over the attempts, of which there is one at a
     /// time.
@@ -59,6 +68,7 @@ impl fmt::Debug for Check {
 impl Check {
     pub(super) fn new(log_store: LogStoreRef, hints: Hints, report: Report) -> Self {
         Self {
+            puts: Puts::new(Arc::clone(&log_store)),
             log_store,
             hints,
             report,
@@ -69,8 +79,23 @@ impl Check {
 
     /// Keeps an entry that was read already.
     pub(super) fn keep(&self, version: u64, entry: Bytes) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.insert(version, entry);
+        self.entries().insert(version, entry);
+    }
+
+    /// Drops what is known, once the commit is decided.
+    pub(super) async fn forget(&self) {
+        self.entries().clear();
+        self.known.lock().await.clear();
+    }
+
+    #[cfg(test)]
+    pub(super) async fn knows_nothing(&self) -> bool {
+        self.entries().is_empty() && self.known.lock().await.is_empty()
+    }
+
+    /// What the caller said.
+    pub(super) fn hints(&self) -> &Hints {
+        &self.hints
     }
 
     /// Puts `commit_or_bytes` as `version` unless the operation, which read `read_versions`, meets a
@@ -78,8 +103,8 @@ impl Check {
     ///
     /// # Errors
     ///
-    /// The conflict; `VersionAlreadyExists` if the race is lost; `LogStoreError` with ours behind it
-    /// if the check could not be made, and then nothing was written.
+    /// The conflict; `LogStoreError` with ours behind it if the check could not be made, and then
+    /// nothing was written; else those of [`Puts::put`].
     pub(super) async fn put(
         &self,
         version: u64,
@@ -91,18 +116,41 @@ impl Check {
             .entry(&commit_or_bytes, operation_id)
             .await
             .map_err(failed)?;
-        if version > 0 {
+        if version == 0 {
+            self.check_first().await?;
+        } else {
             self.check(version, &entry, read_versions).await?;
         }
-        let outcome = self
-            .log_store
-            .write_commit_entry(version, commit_or_bytes, operation_id)
-            .await;
-        match outcome {
-            Ok(()) => {}
-            Err(error) => self.after_failed_put(version, &entry, error).await?,
-        }
+        self.puts
+            .put(version, commit_or_bytes, operation_id, &entry)
+            .await?;
         self.report.written(version);
+        Ok(())
+    }
+
+    /// As [`Puts::abort`].
+    pub(super) async fn abort(
+        &self,
+        version: u64,
+        commit_or_bytes: CommitOrBytes,
+        operation_id: Uuid,
+    ) -> Result<(), TransactionError> {
+        self.puts
+            .abort(version, commit_or_bytes, operation_id)
+            .await
+    }
+
+    /// Checks that there is no table. Its first entry may be gone behind a checkpoint, so that the
+    /// put alone would not tell.
+    async fn check_first(&self) -> Result<(), TransactionError> {
+        let exists = self.log_store.is_delta_table_location().await;
+        let exists = exists.map_err(|error| {
+            let message = format!("it cannot be found out whether the table exists: {error}");
+            failed(Error::unavailable(message).with_source(error))
+        })?;
+        if exists {
+            return Err(created_by_another());
+        }
         Ok(())
     }
 
@@ -138,6 +186,7 @@ impl Check {
                 self.check_from(read, version, &ours).await?;
             }
         }
+        self.entries().clear();
         Ok(())
     }
 
@@ -152,7 +201,7 @@ impl Check {
         let net_effect = self.net_effect(&mut known, read, version).await;
         let net_effect = net_effect.map_err(failed)?;
         let reads = self.reads(ours, net_effect.snapshot());
-        let verdict = check(&CheckInput {
+        let verdict = check_briefly(&CheckInput {
             reads: &reads,
             actions: &ours.actions,
             net_effect,
@@ -189,7 +238,13 @@ impl Check {
             }
         };
         let next = net_effect.last_version().saturating_add(1);
-        for winner in self.winners(next, version).await? {
+        let winners = read_winners(
+            &self.log_store,
+            next..=version.saturating_sub(1),
+            READ_CONCURRENCY,
+            |version| self.entries().get(&version).cloned(),
+        );
+        for winner in winners.await? {
             net_effect.apply(Arc::new(winner))?;
         }
         Ok(net_effect)
@@ -208,45 +263,13 @@ impl Check {
         read_snapshot(&table)
     }
 
-    /// The entries from `first` on, before `end`.
-    async fn winners(&self, first: u64, end: u64) -> Result<Vec<WinningCommit>> {
-        futures::stream::iter(first..end)
-            .map(|version| async move {
-                let kept = {
-                    let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-                    entries.get(&version).cloned()
-                };
-                let entry = match kept {
-                    Some(entry) => entry,
-                    None => self.read(version).await?,
-                };
-                WinningCommit::parse(version, &entry, self.log_store.root_url())
-            })
-            .buffered(READ_CONCURRENCY)
-            .try_collect()
-            .await
-    }
-
-    async fn read(&self, version: u64) -> Result<Bytes> {
-        let entry = self.log_store.read_commit_entry(version).await;
-        let entry = entry.map_err(|error| {
-            Error::unavailable(format!(
-                "version {version} of the log cannot be read: {error}"
-            ))
-            .with_source(error)
-        })?;
-        entry.ok_or_else(|| {
-            Error::unavailable(format!("the log has a gap: version {version} is missing"))
-        })
-    }
-
     /// What counts as read of `snapshot`.
     fn reads(&self, ours: &WinningCommit, snapshot: &TableSnapshot) -> ReadSet {
         let Some(given) = &self.hints.reads else {
             return operation_reads(ours, snapshot, self.hints.blind_input);
         };
         let reads = given.reads().iter().map(|read| read_again(read, snapshot));
-        ReadSet::new(reads.collect::<Vec<Read>>())
+        ReadSet::new(reads.collect())
     }
 
     /// The entry that is about to be put.
@@ -260,38 +283,9 @@ impl Check {
         }
     }
 
-    /// A put that is said to have failed may have happened: a store that retries on its own loses
-    /// against itself. The log tells.
-    async fn after_failed_put(
-        &self,
-        version: u64,
-        entry: &Bytes,
-        error: TransactionError,
-    ) -> Result<(), TransactionError> {
-        let found = self.log_store.read_commit_entry(version).await;
-        match (&found, &error) {
-            (Ok(Some(found)), _) if found == entry && names_new_files(entry, version) => Ok(()),
-            (Err(unread), TransactionError::VersionAlreadyExists(_)) => {
-                Err(failed(Error::unavailable(format!(
-                    "version {version} exists and cannot be read, so that it may be this commit: \
-                     {unread}"
-                ))))
-            }
-            (_, TransactionError::VersionAlreadyExists(_)) if version == 0 => {
-                let what = "the table was created by another writer at the same time; load it and \
-                            run the operation again";
-                tracing::warn!("a guarded operation meets a conflict: {what}");
-                Err(CommitConflictError::ProtocolChanged(what.to_owned()).into())
-            }
-            _ => Err(error),
-        }
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Bytes>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether no other writer can have put the same entry: it names files or, as a new table, an id of
-/// its own.
-fn names_new_files(entry: &[u8], version: u64) -> bool {
-    version == 0 || std::str::from_utf8(entry).is_ok_and(|text| text.contains(r#"{"add":"#))
 }
 
 /// `readVersion` of the entry's `commitInfo`. An entry that is no text cannot be parsed either, which

@@ -18,8 +18,12 @@ use uuid::Uuid;
 use super::check::{Check, Hints};
 use super::progress::Progress;
 use super::report::Report;
-use crate::error::Result;
+use crate::commit::log::read_winner;
+use crate::error::{Error, Result};
 use crate::read::log_store::commit_style;
+
+/// deltalake starts and ends a branch for each operation on such a store, which it looks for by type.
+const LAKE_FS: &str = "LakeFSLogStore";
 
 /// The log store of a table during one guarded operation.
 ///
@@ -34,7 +38,8 @@ use crate::read::log_store::commit_style;
 ///
 /// Our check happens in the last step. The entries handed out in the third are empty, so that
 /// deltalake's check, which is too lax in some cases and too strict in others, finds nothing. At any
-/// other time entries are what they are.
+/// other time entries are what they are: after the second step nobody but deltalake's check reads the
+/// next version first, and each further step is hidden only if it is the expected one.
 pub(super) struct GuardedLogStore {
     inner: LogStoreRef,
     progress: Progress,
@@ -46,10 +51,27 @@ impl GuardedLogStore {
     ///
     /// # Errors
     ///
-    /// `Unsupported` for a log store that is not known to be safe to commit to.
+    /// `Unsupported` for a log store that is not known to be safe to commit to, or that deltalake has
+    /// to know by its type; `Invalid` if what was said of the other operation would be lost.
     pub(super) fn new(log_store: &LogStoreRef, hints: Hints, report: Report) -> Result<Self> {
+        if let Some(guarded) = as_guarded(log_store)
+            && guarded.check.hints().say_something()
+            && !guarded.progress.is_bound()
+        {
+            return Err(Error::invalid(
+                "this table is guarded already, and what its guard was told of the operation would \
+                 be lost; say it to the new guard, and take the other one off with hook::unguard",
+            ));
+        }
         let inner = unguarded(log_store);
         commit_style(inner.as_ref())?;
+        if inner.name() == LAKE_FS {
+            return Err(Error::unsupported(format!(
+                "log store {LAKE_FS} cannot be guarded: deltalake prepares each of its operations by \
+                 the store's own type, which a guard hides; use the SQL statements of this crate or \
+                 deltalake without the hook"
+            )));
+        }
         Ok(Self {
             check: Check::new(Arc::clone(&inner), hints, report),
             progress: Progress::default(),
@@ -60,11 +82,14 @@ impl GuardedLogStore {
 
 /// The log store itself where `log_store` is one that guards an operation.
 pub(super) fn unguarded(log_store: &LogStoreRef) -> LogStoreRef {
-    let any = AsAny::any_ref(log_store.as_ref());
-    match any.downcast_ref::<GuardedLogStore>() {
+    match as_guarded(log_store) {
         Some(guarded) => Arc::clone(&guarded.inner),
         None => Arc::clone(log_store),
     }
+}
+
+fn as_guarded(log_store: &LogStoreRef) -> Option<&GuardedLogStore> {
+    AsAny::any_ref(log_store.as_ref()).downcast_ref()
 }
 
 impl fmt::Debug for GuardedLogStore {
@@ -90,14 +115,12 @@ impl LogStore for GuardedLogStore {
     }
 
     async fn read_commit_entry(&self, version: u64) -> Result<Option<Bytes>, DeltaTableError> {
-        let entry = self.inner.read_commit_entry(version).await?;
         if !self.progress.is_own_check(version) {
-            return Ok(entry);
+            return self.inner.read_commit_entry(version).await;
         }
-        Ok(entry.map(|entry| {
-            self.check.keep(version, entry);
-            Bytes::new()
-        }))
+        let entry = read_winner(&self.inner, version).await?;
+        self.check.keep(version, entry);
+        Ok(Some(Bytes::new()))
     }
 
     async fn write_commit_entry(
@@ -111,9 +134,11 @@ impl LogStore for GuardedLogStore {
             .check
             .put(version, commit_or_bytes, operation_id, read_versions)
             .await;
-        // After a lost race deltalake goes on with the same commit.
-        if !matches!(outcome, Err(TransactionError::VersionAlreadyExists(_))) {
+        if matches!(outcome, Err(TransactionError::VersionAlreadyExists(_))) {
+            self.progress.lost();
+        } else {
             self.progress.end();
+            self.check.forget().await;
         }
         outcome
     }
@@ -124,8 +149,8 @@ impl LogStore for GuardedLogStore {
         commit_or_bytes: CommitOrBytes,
         operation_id: Uuid,
     ) -> Result<(), TransactionError> {
-        self.inner
-            .abort_commit_entry(version, commit_or_bytes, operation_id)
+        self.check
+            .abort(version, commit_or_bytes, operation_id)
             .await
     }
 
@@ -173,5 +198,61 @@ impl LogStore for GuardedLogStore {
 
     fn object_store_url(&self) -> ObjectStoreUrl {
         self.inner.object_store_url()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltalake::DeltaTable;
+    use deltalake::kernel::{Action, Add, DataType, PrimitiveType};
+    use deltalake::protocol::{DeltaOperation, SaveMode};
+
+    use super::*;
+
+    async fn append(table: &DeltaTable, log_store: LogStoreRef, path: &str) -> bool {
+        let add = Add {
+            path: path.to_owned(),
+            size: 1,
+            data_change: true,
+            ..Add::default()
+        };
+        let operation = DeltaOperation::Write {
+            mode: SaveMode::Append,
+            partition_by: None,
+            predicate: None,
+        };
+        deltalake::kernel::transaction::CommitBuilder::default()
+            .with_actions(vec![Action::Add(add)])
+            .build(
+                Some(table.snapshot().expect("loaded")),
+                log_store,
+                operation,
+            )
+            .await
+            .is_ok()
+    }
+
+    #[tokio::test]
+    async fn guard_keeps_nothing_once_its_commit_is_decided() {
+        for blind_input in [true, false] {
+            let table = DeltaTable::new_in_memory()
+                .create()
+                .with_column("id", DataType::Primitive(PrimitiveType::Long), true, None)
+                .await
+                .expect("created");
+            let plain = table.log_store();
+            let hints = Hints {
+                blind_input,
+                ..Hints::default()
+            };
+            let report = Report::default();
+            let guarded = GuardedLogStore::new(&plain, hints, report.clone()).expect("guarded");
+            let guarded = Arc::new(guarded);
+            assert!(append(&table, plain, "a").await);
+            let store: LogStoreRef = Arc::clone(&guarded) as _;
+            assert_eq!(append(&table, store, "b").await, blind_input);
+            assert!(report.verdict().is_some());
+            assert!(guarded.check.knows_nothing().await);
+        }
     }
 }

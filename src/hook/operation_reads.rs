@@ -6,7 +6,6 @@ use datafusion::logical_expr::Expr;
 use serde_json::Value;
 
 use super::predicate_text::parse;
-use super::read_set::read_matching;
 use crate::commit::WinningCommit;
 use crate::read::read_set::{Read, ReadScope, ReadSet};
 use crate::read::snapshot::TableSnapshot;
@@ -40,7 +39,7 @@ pub(super) fn operation_reads(
             version: snapshot.version,
             files: Arc::default(),
         },
-        Asked::Matching(condition) => read_matching(snapshot, &[condition]),
+        Asked::Matching(condition) => Read::of_scan(snapshot, &[condition]).0,
         Asked::WholeTable => Read::whole_table(snapshot),
     };
     ReadSet::new(vec![read])
@@ -75,7 +74,7 @@ fn asked(entry: &WinningCommit, snapshot: &TableSnapshot, blind_input: bool) -> 
         // The rows may have been computed from this table. An overwrite of a table that was empty
         // looks like an append, and yet replaces whatever is there.
         "WRITE" | "STREAMING UPDATE"
-            if only_adds && appends(entry) && (blind_input || entry.is_believed_blind()) =>
+            if only_adds && entry.says_append() && (blind_input || entry.is_believed_blind()) =>
         {
             Asked::Nothing
         }
@@ -90,12 +89,6 @@ fn asked(entry: &WinningCommit, snapshot: &TableSnapshot, blind_input: bool) -> 
 fn parameter<'a>(entry: &'a WinningCommit, name: &str) -> Option<&'a str> {
     let parameters = entry.info.operation_parameters.as_ref()?;
     parameters.get(name).and_then(Value::as_str)
-}
-
-/// Whether the operation says that it appends; `mode` is a batch's, `outputMode` a stream's.
-fn appends(entry: &WinningCommit) -> bool {
-    let mode = parameter(entry, "mode").or_else(|| parameter(entry, "outputMode"));
-    mode == Some("Append")
 }
 
 /// Whether a MERGE has clauses for rows without a match in the source; also where it is not said.
@@ -187,7 +180,22 @@ mod tests {
             (operation("DELETE"), vec![REMOVE], true, whole),
             (append(), vec![ADD], false, whole),
             (append(), vec![ADD], true, "nothing"),
+            (
+                with("WRITE", json!({ "mode": "append" })),
+                vec![ADD],
+                true,
+                "nothing",
+            ),
             (overwrite(), vec![ADD], true, whole),
+            (
+                with(
+                    "WRITE",
+                    json!({ "mode": "Overwrite", "predicate": "id < 5" }),
+                ),
+                vec![ADD],
+                true,
+                "id < 5",
+            ),
             (operation("WRITE"), vec![ADD], true, whole),
             (blind_overwrite, vec![ADD], true, whole),
             (append(), vec![ADD, TXN], true, "nothing"),

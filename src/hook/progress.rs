@@ -26,6 +26,9 @@ struct Steps {
     begun: usize,
     /// Whether the version that this commit is based on is known.
     is_based: bool,
+    /// Whether the next question for the latest version may be that of deltalake's own check: a
+    /// commit has begun, or has lost a race, and nobody has asked anything since.
+    may_check: bool,
     /// The next version that deltalake's own check reads, and the last one.
     to_check: Option<(u64, u64)>,
 }
@@ -36,6 +39,14 @@ impl Progress {
         let mut steps = self.steps();
         steps.begun = steps.begun.saturating_add(1);
         steps.is_based = false;
+        steps.may_check = true;
+        steps.to_check = None;
+    }
+
+    /// The put lost a race; deltalake goes on with the same commit.
+    pub(super) fn lost(&self) {
+        let mut steps = self.steps();
+        steps.may_check = true;
         steps.to_check = None;
     }
 
@@ -51,20 +62,30 @@ impl Progress {
             steps.read_versions.insert(start);
             steps.is_based = true;
         }
-        steps.to_check = (latest > start).then(|| (start.saturating_add(1), latest));
+        let may_check = std::mem::take(&mut steps.may_check);
+        steps.to_check = (may_check && latest > start).then(|| (start.saturating_add(1), latest));
     }
 
-    /// Whether the entry of `version` is asked for by deltalake's own check. It reads the versions
-    /// after the one it is based on one by one, and nobody else does so while a commit is under way.
+    /// Whether the entry of `version` is asked for by deltalake's own check, which reads the versions
+    /// after the one it is based on, one by one. Whoever reads another one is somebody else: a commit
+    /// has failed, or only the name was asked for, and from then on nothing is hidden.
     pub(super) fn is_own_check(&self, version: u64) -> bool {
         let mut steps = self.steps();
-        match steps.to_check {
+        match steps.to_check.take() {
             Some((next, last)) if next == version => {
                 steps.to_check = (next < last).then_some((next + 1, last));
                 true
             }
-            _ => false,
+            _ => {
+                steps.may_check = false;
+                false
+            }
         }
+    }
+
+    /// Whether an operation has put an entry, or tried to.
+    pub(super) fn is_bound(&self) -> bool {
+        self.steps().operation.is_some()
     }
 
     /// The versions that the operation read, now that `operation` puts an entry.
@@ -76,6 +97,7 @@ impl Progress {
         let mut steps = self.steps();
         let owner = *steps.operation.get_or_insert(operation);
         if owner != operation {
+            steps.end();
             return Err(failed(Error::invalid(
                 "this table is guarded for one operation, which has committed already; call \
                  hook::guard for each operation",
@@ -86,14 +108,20 @@ impl Progress {
 
     /// The commit is decided.
     pub(super) fn end(&self) {
-        let mut steps = self.steps();
-        steps.begun = 0;
-        steps.is_based = false;
-        steps.to_check = None;
+        self.steps().end();
     }
 
     fn steps(&self) -> MutexGuard<'_, Steps> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Steps {
+    fn end(&mut self) {
+        self.begun = 0;
+        self.is_based = false;
+        self.may_check = false;
+        self.to_check = None;
     }
 }
 
@@ -110,18 +138,46 @@ mod tests {
         progress.begin();
         assert!(!progress.is_own_check(4), "not looked yet");
         progress.looked(3, 5);
-        assert!(!progress.is_own_check(5), "out of turn");
-        assert!(!progress.is_own_check(3), "not newer");
+        assert!(!progress.is_own_check(4), "somebody has read in between");
+        progress.begin();
+        progress.looked(3, 5);
         assert!(progress.is_own_check(4));
-        assert!(!progress.is_own_check(4), "once");
         assert!(progress.is_own_check(5));
         assert!(!progress.is_own_check(6));
         // The race is lost, and deltalake looks again.
+        progress.lost();
         progress.looked(5, 6);
         assert!(progress.is_own_check(6));
         progress.end();
         progress.looked(6, 7);
         assert!(!progress.is_own_check(7));
+    }
+
+    /// A commit that failed without a put, or a log line, leaves a commit begun behind.
+    #[test]
+    fn nothing_is_hidden_once_somebody_else_asks() {
+        let begun = || {
+            let progress = Progress::default();
+            progress.begin();
+            progress.looked(1, 5);
+            progress
+        };
+        for other in [1, 3, 5] {
+            let progress = begun();
+            assert!(!progress.is_own_check(other), "{other}");
+            assert!(!progress.is_own_check(2), "after {other}");
+        }
+        // A change feed asks for the latest version first.
+        let progress = begun();
+        progress.looked(1, 2);
+        assert!(!progress.is_own_check(2));
+        // The guard serves another operation already.
+        let progress = Progress::default();
+        progress.bind(Uuid::new_v4()).expect("bound");
+        progress.begin();
+        progress.looked(1, 5);
+        assert!(progress.bind(Uuid::new_v4()).is_err());
+        assert!(!progress.is_own_check(2));
     }
 
     #[test]

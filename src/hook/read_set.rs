@@ -10,11 +10,8 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use deltalake::DeltaTable;
 
 use crate::error::{Error, Result};
-use crate::read::predicate::ReadPredicate;
-use crate::read::prune::{PruneFile, Visible, kept};
-use crate::read::read_set::{Read, ReadScope, ReadSet};
+use crate::read::read_set::{Read, ReadScope, ReadSet, files_kept, paths_of};
 use crate::read::snapshot::TableSnapshot;
-use crate::read::statistics::StatisticsSchema;
 use crate::read::table::read_snapshot;
 
 /// Begins the [`ReadSet`] of what was read of `table` at the version that it has loaded.
@@ -65,7 +62,8 @@ impl Reads {
     /// (functions, casts that lose something, columns that are not there) counts as true.
     pub fn matching(mut self, condition: Expr) -> Self {
         let condition = self.planned(condition);
-        self.reads.push(read_matching(&self.snapshot, &[condition]));
+        self.reads
+            .push(Read::of_scan(&self.snapshot, &[condition]).0);
         self
     }
 
@@ -111,7 +109,7 @@ impl Reads {
 pub(super) fn read_again(read: &Read, snapshot: &TableSnapshot) -> Read {
     let files = match &read.scope {
         ReadScope::Nothing => HashSet::new(),
-        ReadScope::Matching(predicate) => files_kept(predicate, snapshot),
+        ReadScope::Matching(predicate) => paths_of(snapshot, &files_kept(predicate, snapshot)),
         ReadScope::WholeTable => snapshot.files.iter().map(|add| add.path.clone()).collect(),
     };
     Read {
@@ -119,30 +117,4 @@ pub(super) fn read_again(read: &Read, snapshot: &TableSnapshot) -> Read {
         version: snapshot.version,
         files: Arc::new(files.union(&read.files).cloned().collect()),
     }
-}
-
-/// A read of the rows of `snapshot` for which all of `filters` may be true.
-pub(super) fn read_matching(snapshot: &TableSnapshot, filters: &[Expr]) -> Read {
-    let predicate = ReadPredicate::new(filters, &StatisticsSchema::of(snapshot));
-    Read {
-        files: Arc::new(files_kept(&predicate, snapshot)),
-        scope: ReadScope::Matching(Arc::new(predicate)),
-        version: snapshot.version,
-    }
-}
-
-fn files_kept(predicate: &ReadPredicate, snapshot: &TableSnapshot) -> HashSet<String> {
-    let candidates: Vec<_> = snapshot
-        .files
-        .iter()
-        .map(|add| PruneFile {
-            add,
-            exact_writer: false,
-        })
-        .collect();
-    kept(predicate, &candidates, Visible::Statistics)
-        .into_iter()
-        .filter_map(|index| snapshot.files.get(index))
-        .map(|add| add.path.clone())
-        .collect()
 }

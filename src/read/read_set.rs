@@ -51,29 +51,16 @@ impl Read {
     pub fn of_scan(snapshot: &TableSnapshot, filters: &[Expr]) -> (Self, Vec<usize>) {
         let schema = StatisticsSchema::of(snapshot);
         let predicate = ReadPredicate::new(filters, &schema);
-        let candidates: Vec<_> = snapshot
-            .files
-            .iter()
-            .map(|add| PruneFile {
-                add,
-                exact_writer: false,
-            })
-            .collect();
-        let kept = kept(&predicate, &candidates, Visible::Statistics);
+        let kept = files_kept(&predicate, snapshot);
         let scope = if filters.is_empty() {
             ReadScope::WholeTable
         } else {
             ReadScope::Matching(Arc::new(predicate))
         };
-        let files = kept
-            .iter()
-            .filter_map(|index| snapshot.files.get(*index))
-            .map(|add| add.path.clone())
-            .collect();
         let read = Self {
             scope,
             version: snapshot.version,
-            files: Arc::new(files),
+            files: Arc::new(paths_of(snapshot, &kept)),
         };
         (read, kept)
     }
@@ -86,6 +73,28 @@ impl Read {
             files: Arc::new(snapshot.files.iter().map(|add| add.path.clone()).collect()),
         }
     }
+}
+
+/// The positions of the files of `snapshot` that `predicate` cannot rule out.
+pub(crate) fn files_kept(predicate: &ReadPredicate, snapshot: &TableSnapshot) -> Vec<usize> {
+    let candidates: Vec<_> = snapshot
+        .files
+        .iter()
+        .map(|add| PruneFile {
+            add,
+            exact_writer: false,
+        })
+        .collect();
+    kept(predicate, &candidates, Visible::Statistics)
+}
+
+/// The paths of the files at `positions` in `snapshot`.
+pub(crate) fn paths_of(snapshot: &TableSnapshot, positions: &[usize]) -> HashSet<String> {
+    positions
+        .iter()
+        .filter_map(|index| snapshot.files.get(*index))
+        .map(|add| add.path.clone())
+        .collect()
 }
 
 /// All reads of one transaction, ORed: a winner's file is out of the way only if every read rules

@@ -1,7 +1,10 @@
 //! Literals of a recorded predicate, in the forms in which deltalake prints them.
 //!
-//! A literal counts only if it is what a value of the column's own type is printed as: deltalake
-//! casts literals to the column's type before it executes and records a predicate.
+//! A literal counts only if it is what a value of the column's own type is printed as. deltalake casts
+//! most literals to the column's type before it executes and records a predicate. What is left of a
+//! constant that was computed may be a double: `0.7` beside a `REAL` column is then another number
+//! than the text read as a `REAL`, and beyond 2^53 an integer is another one than the text says. Such
+//! literals do not count.
 
 use arrow::datatypes::{DataType, Date32Type, TimeUnit};
 use chrono::{NaiveDate, NaiveDateTime};
@@ -11,18 +14,20 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, UnaryOperator, Value,
 };
 
+/// Up to here a double holds every integer.
+const EXACT_IN_DOUBLE: u64 = 1 << f64::MANTISSA_DIGITS;
+
 /// The literal `parsed` of a column of type `of`; nothing in any other form.
 pub(super) fn literal(parsed: &SqlExpr, of: &DataType) -> Option<Expr> {
     let value = match of {
         DataType::Int8 => ScalarValue::from(number(parsed)?.parse::<i8>().ok()?),
         DataType::Int16 => ScalarValue::from(number(parsed)?.parse::<i16>().ok()?),
         DataType::Int32 => ScalarValue::from(number(parsed)?.parse::<i32>().ok()?),
-        DataType::Int64 => ScalarValue::from(number(parsed)?.parse::<i64>().ok()?),
-        // Printed with the fewest digits that give the same number back.
-        DataType::Float32 => {
-            let value: f32 = number(parsed)?.parse().ok()?;
-            ScalarValue::from(value.is_finite().then_some(value)?)
+        DataType::Int64 => {
+            let value: i64 = number(parsed)?.parse().ok()?;
+            ScalarValue::from((value.unsigned_abs() <= EXACT_IN_DOUBLE).then_some(value)?)
         }
+        // Printed with the fewest digits that give the same number back.
         DataType::Float64 => {
             let value: f64 = number(parsed)?.parse().ok()?;
             ScalarValue::from(value.is_finite().then_some(value)?)

@@ -11,6 +11,8 @@ use super::merge::Merge;
 pub enum Statement {
     Insert(Source),
     Overwrite(Source),
+    /// deltalake's overwrite of the rows of a condition, which the new rows fulfil.
+    Replace(Condition, Source),
     Update(Vec<(usize, Expr)>, Option<Condition>),
     Delete(Option<Condition>),
     Truncate,
@@ -64,6 +66,9 @@ impl Statement {
         match self {
             Self::Insert(source) => format!("INSERT INTO t {}", source.text()),
             Self::Overwrite(source) => format!("INSERT OVERWRITE t {}", source.text()),
+            Self::Replace(condition, source) => {
+                format!("overwrite where {}: {}", condition.text("t"), source.text())
+            }
             Self::Update(set, condition) => {
                 let set: Vec<String> = set
                     .iter()
@@ -89,6 +94,13 @@ impl Statement {
                 let new = source.rows(table);
                 let count = new.len() as u64;
                 (new, count)
+            }
+            Self::Replace(condition, source) => {
+                let new = source.rows(table);
+                let count = new.len() as u64;
+                let condition = Some(condition.clone());
+                let left = table.iter().filter(|row| !is_hit(&condition, row, table));
+                (left.copied().chain(new).collect(), count)
             }
             Self::Update(set, condition) => {
                 let mut count = 0;

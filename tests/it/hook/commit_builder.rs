@@ -263,12 +263,30 @@ async fn table_is_created_once() {
     let folder = tempfile::tempdir().expect("folder");
     let url = url::Url::from_directory_path(folder.path()).expect("url");
     let handle = DeltaTable::try_from_url(url).await.expect("handle");
-    let create = || {
-        let builder = CommitBuilder::default().with_actions(actions.clone());
+    // As every new table, each has an id of its own.
+    let create = |id: &str| {
+        let mut actions = serde_json::to_value(&actions).expect("json");
+        for action in actions.as_array_mut().expect("actions") {
+            if let Some(metadata) = action.get_mut("metaData") {
+                metadata["id"] = id.into();
+            }
+        }
+        let actions: Vec<Action> = serde_json::from_value(actions).expect("actions");
+        let builder = CommitBuilder::default().with_actions(actions);
         builder.build(None, handle.log_store(), write())
     };
-    assert_eq!(create().await.expect("created").version, 0);
-    assert_eq!(outcome(create().await), "ProtocolChanged");
+    assert_eq!(create("a").await.expect("created").version, 0);
+    assert_eq!(outcome(create("b").await), "ProtocolChanged");
+    // The entry is gone behind a checkpoint, as after a clean-up.
+    let mut table = DeltaTable::new(handle.log_store());
+    table.load().await.expect("loads");
+    deltalake::checkpoints::create_checkpoint(&table, None)
+        .await
+        .expect("checkpoint");
+    let first = folder.path().join(format!("_delta_log/{:020}.json", 0));
+    std::fs::remove_file(&first).expect("removed");
+    assert_eq!(outcome(create("c").await), "ProtocolChanged");
+    assert!(!first.exists());
 }
 
 #[tokio::test]

@@ -380,25 +380,65 @@ async fn vacuum_commits_its_start_and_its_end_beside_others() {
     assert_eq!(ids_of(&table).await, [1, 2, 3]);
 }
 
+/// The rows in the change feed of `table` from version `start` on.
+async fn rows_of_feed(table: &DeltaTable, start: u64) -> usize {
+    let session = datafusion::prelude::SessionContext::new();
+    let feed = table.clone().scan_cdf().with_starting_version(start);
+    let feed = feed.build(&session.state(), None).await.expect("feed");
+    let batches = datafusion::physical_plan::collect(feed, session.task_ctx()).await;
+    let batches = batches.expect("rows");
+    batches.iter().map(|batch| batch.num_rows()).sum()
+}
+
 /// Entries are hidden from deltalake's check alone.
 #[tokio::test]
 async fn change_feed_of_a_guarded_table_is_the_whole_truth() {
-    let table = files(&[1, 2]).await;
-    let guarded = guarded(&table).await;
-    // As a log line would: the name is asked for.
-    let _ = format!("{:?}", guarded.log_store());
-    let session = datafusion::prelude::SessionContext::new();
-    let feed = guarded.clone().scan_cdf().with_starting_version(1);
-    let feed = feed.build(&session.state(), None).await.expect("feed");
-    let batches = datafusion::physical_plan::collect(feed, session.task_ctx()).await;
-    let rows: usize = batches
-        .expect("rows")
-        .iter()
-        .map(|batch| batch.num_rows())
-        .sum();
-    assert_eq!(rows, 2);
-    let history: Vec<_> = guarded.history(None).try_collect().await.expect("history");
-    assert_eq!(history.len(), 3);
+    for start in 1..5 {
+        let table = files(&[1, 2, 3, 4]).await;
+        let expected = |latest: u64| (latest + 1 - start) as usize;
+        let guarded = guarded(&table).await;
+        assert_eq!(rows_of_feed(&guarded, start).await, expected(4), "{start}");
+        // As a log line would: the name is asked for.
+        let _ = format!("{:?}", guarded.log_store());
+        for _ in 0..2 {
+            assert_eq!(rows_of_feed(&guarded, start).await, expected(4), "{start}");
+        }
+        // A commit that fails before it puts anything.
+        append(table.deltalake().await, ids(&["id"], &[5]))
+            .await
+            .expect("appended");
+        let write = guarded.clone().write(vec![ids(&["id"], &[6])]);
+        let write = write.with_save_mode(SaveMode::Append);
+        let once = CommitProperties::default().with_max_retries(0);
+        let lost = write.with_commit_properties(once).await;
+        assert!(lost.is_err(), "{lost:?}");
+        for _ in 0..2 {
+            assert_eq!(rows_of_feed(&guarded, start).await, expected(5), "{start}");
+        }
+        // One that the guard does not serve.
+        let first = append(guarded.clone(), ids(&["id"], &[7])).await;
+        assert_eq!(outcome(first), "ConcurrentAppend");
+        let second = append(guarded.clone(), ids(&["id"], &[8])).await;
+        assert!(outcome(second).contains("hook::guard"));
+        assert_eq!(rows_of_feed(&guarded, start).await, expected(5), "{start}");
+        let history: Vec<_> = guarded.history(None).try_collect().await.expect("history");
+        assert_eq!(history.len(), 5);
+    }
+}
+
+#[tokio::test]
+async fn guard_that_was_told_something_is_not_replaced_unused() {
+    let table = files(&[1]).await;
+    let told = hook::guard(table.deltalake().await).with_blind_input();
+    let told = told.await.expect("guarded");
+    let error = hook::guard(told.clone()).await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("hook::unguard"), "{error}");
+    let free = hook::unguard(told.clone());
+    hook::guard(free).await.expect("guarded");
+    let used = append(told, ids(&["id"], &[2])).await.expect("appended");
+    hook::guard(used).await.expect("guarded");
+    hook::guard(guarded(&table).await).await.expect("guarded");
 }
 
 /// What changes the table's description, against what changes rows, and the other way round.

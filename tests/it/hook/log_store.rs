@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use delta_disjoint::commit::OutcomeUnknown;
 use delta_disjoint::{Error, ErrorKind, hook};
 use deltalake::kernel::transaction::TransactionError;
 use deltalake::logstore::{self, CommitOrBytes, LogStore, LogStoreConfig, LogStoreRef};
@@ -19,12 +20,35 @@ pub struct Interposed {
     inner: LogStoreRef,
     name: Option<&'static str>,
     finds_no_table: bool,
-    /// What is cut off the entries that are read.
-    unreadable: bool,
+    reads: Reading,
     /// Entries of other writers, one put just before each of ours.
     faster: Mutex<Vec<String>>,
-    /// A put that succeeds is said to have found the version there.
-    answer_is_lost: bool,
+    puts: Putting,
+    /// The versions whose put was given up, as far as this store was told.
+    aborts: Arc<Mutex<Vec<u64>>>,
+}
+
+/// How entries are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Truly,
+    /// The end is missing.
+    Cut,
+    Failing,
+    /// They are said not to be there.
+    Missing,
+}
+
+/// What becomes of a put, and what is said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Putting {
+    Truly,
+    /// Put, and said to have found the version there.
+    DoneAndLost,
+    /// Put, and failed.
+    DoneAndFailed,
+    /// Not put, and failed.
+    Failed,
 }
 
 impl Interposed {
@@ -33,9 +57,10 @@ impl Interposed {
             inner: table.log_store(),
             name: None,
             finds_no_table: false,
-            unreadable: false,
+            reads: Reading::Truly,
             faster: Mutex::default(),
-            answer_is_lost: false,
+            puts: Putting::Truly,
+            aborts: Arc::default(),
         }
     }
 
@@ -80,10 +105,12 @@ impl LogStore for Interposed {
 
     async fn read_commit_entry(&self, version: u64) -> DeltaResult<Option<Bytes>> {
         let entry = self.inner.read_commit_entry(version).await?;
-        Ok(entry.map(|entry| match self.unreadable {
-            true => entry.slice(..entry.len() - 5),
-            false => entry,
-        }))
+        match self.reads {
+            Reading::Truly => Ok(entry),
+            Reading::Cut => Ok(entry.map(|entry| entry.slice(..entry.len() - 5))),
+            Reading::Failing => Err(DeltaTableError::generic("the network is down")),
+            Reading::Missing => Ok(None),
+        }
     }
 
     async fn write_commit_entry(
@@ -98,6 +125,13 @@ impl LogStore for Interposed {
             let put = self.inner.write_commit_entry(version, faster, operation);
             put.await.expect("the version is free");
         }
+        let failed = || TransactionError::LogStoreError {
+            msg: "the network is down".to_owned(),
+            source: "no answer".into(),
+        };
+        if self.puts == Putting::Failed {
+            return Err(failed());
+        }
         match entry {
             CommitOrBytes::TmpCommit(path) => {
                 let store = self.object_store(Some(operation));
@@ -108,10 +142,11 @@ impl LogStore for Interposed {
                 put.await?;
             }
         }
-        if self.answer_is_lost {
-            return Err(TransactionError::VersionAlreadyExists(version));
+        match self.puts {
+            Putting::DoneAndLost => Err(TransactionError::VersionAlreadyExists(version)),
+            Putting::DoneAndFailed => Err(failed()),
+            Putting::Truly | Putting::Failed => Ok(()),
         }
-        Ok(())
     }
 
     async fn abort_commit_entry(
@@ -120,6 +155,7 @@ impl LogStore for Interposed {
         entry: CommitOrBytes,
         operation: Uuid,
     ) -> Result<(), TransactionError> {
+        self.aborts.lock().expect("lock").push(version);
         match entry {
             CommitOrBytes::TmpCommit(path) => {
                 let store = self.object_store(Some(operation));
@@ -170,12 +206,15 @@ async fn stores_that_take_temporary_files_are_checked_as_those_that_take_bytes()
     ] {
         let table = files(&[1, 2, 1000]).await;
         let store = Interposed::over(&table.deltalake().await).with_temporary_files();
+        let aborts = Arc::clone(&store.aborts);
         let loser = hook::guard(store.table().await).await.expect("guarded");
         let delete = table.deltalake().await.delete().with_predicate(winner);
         delete.await.expect("deleted");
         let delete = loser.delete().with_predicate("id = 1").await;
         assert_eq!(outcome(delete), expected, "{winner}");
         assert_eq!(ids_of(&table).await, rows);
+        // A store that notes who has a version would drop the note of somebody else.
+        assert_eq!(*aborts.lock().expect("lock"), [0; 0]);
         let mut log = std::fs::read_dir(format!("{}/_delta_log", table.path())).expect("log");
         assert!(!log.any(|file| {
             let name = file.expect("file").file_name();
@@ -217,60 +256,125 @@ async fn winners_that_come_between_check_and_put_are_checked_too() {
 /// A store that tries again on its own finds the entry that it has put.
 #[tokio::test]
 async fn put_whose_answer_was_lost_counts_once() {
+    for puts in [Putting::DoneAndLost, Putting::DoneAndFailed] {
+        let table = files(&[1]).await;
+        let before = table.version().await;
+        let store = Interposed {
+            puts,
+            ..Interposed::over(&table.deltalake().await)
+        };
+        let guarded = hook::guard(store.table().await).await.expect("guarded");
+        let appended = append(guarded, ids(&["id"], &[2])).await.expect("appended");
+        assert_eq!(appended.version(), Some(before + 1));
+        assert_eq!(table.version().await, before + 1);
+        assert_eq!(ids_of(&table).await, [1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn put_of_unknown_outcome_is_said_to_be_one() {
+    // How entries are read, what becomes of the put, the style of the store, whether it stays open.
+    for (reads, puts, temporary, unknown) in [
+        (Reading::Truly, Putting::Failed, false, true),
+        (Reading::Truly, Putting::Failed, true, false),
+        (Reading::Failing, Putting::Failed, true, true),
+        (Reading::Failing, Putting::DoneAndFailed, false, true),
+        (Reading::Failing, Putting::DoneAndLost, false, true),
+        (Reading::Missing, Putting::DoneAndLost, true, true),
+    ] {
+        let case = format!("{reads:?} {puts:?} {temporary}");
+        let table = files(&[1]).await;
+        let version = table.version().await + 1;
+        let mut store = Interposed {
+            reads,
+            puts,
+            ..Interposed::over(&table.deltalake().await)
+        };
+        if temporary {
+            store = store.with_temporary_files();
+        }
+        let aborts = Arc::clone(&store.aborts);
+        let guarded = hook::guard(store.table().await).await.expect("guarded");
+        let error = append(guarded, ids(&["id"], &[2])).await;
+        let error = error.map(|_| ()).expect_err("not certain");
+        let found = our_error(&error).and_then(OutcomeUnknown::find);
+        assert_eq!(
+            found.map(|found| found.version),
+            unknown.then_some(version),
+            "{case}: {error}"
+        );
+        // Told once that nothing comes any more, or not at all where something may.
+        assert_eq!(aborts.lock().expect("lock").is_empty(), unknown, "{case}");
+    }
+}
+
+/// What adds no file may be another writer's, who did the same.
+#[tokio::test]
+async fn equal_entry_without_new_files_is_of_unknown_outcome() {
     let table = files(&[1]).await;
-    let before = table.version().await;
     let store = Interposed {
-        answer_is_lost: true,
+        puts: Putting::DoneAndLost,
         ..Interposed::over(&table.deltalake().await)
     };
     let guarded = hook::guard(store.table().await).await.expect("guarded");
-    let appended = append(guarded, ids(&["id"], &[2])).await.expect("appended");
-    assert_eq!(appended.version(), Some(before + 1));
-    assert_eq!(table.version().await, before + 1);
-    assert_eq!(ids_of(&table).await, [1, 2]);
+    let error = guarded.delete().with_predicate("id = 1").await;
+    let error = error.map(|_| ()).expect_err("not certain");
+    assert!(
+        our_error(&error).and_then(OutcomeUnknown::find).is_some(),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn winner_that_cannot_be_read_is_a_retryable_error_that_names_it() {
-    let table = files(&[1, 1000]).await;
-    let store = Interposed {
-        unreadable: true,
-        ..Interposed::over(&table.deltalake().await)
-    };
-    let loser = hook::guard(store.table().await).await.expect("guarded");
-    let winner = table.deltalake().await;
-    append(winner, ids(&["id"], &[5_000]))
-        .await
-        .expect("appended");
-    let version = table.version().await;
-    let error = loser.delete().with_predicate("id < 100").await;
-    let error = error.map(|_| ()).expect_err("cannot be checked");
-    assert!(
-        error.to_string().contains(&format!("version {version}")),
-        "{error}"
-    );
-    assert_eq!(error_kind(&error), Some(ErrorKind::Unavailable));
-    assert_eq!(table.version().await, version);
+    for reads in [Reading::Cut, Reading::Failing, Reading::Missing] {
+        let table = files(&[1, 1000]).await;
+        let store = Interposed {
+            reads,
+            ..Interposed::over(&table.deltalake().await)
+        };
+        let loser = hook::guard(store.table().await).await.expect("guarded");
+        let winner = table.deltalake().await;
+        append(winner, ids(&["id"], &[5_000]))
+            .await
+            .expect("appended");
+        let version = table.version().await;
+        let error = loser.delete().with_predicate("id < 100").await;
+        let error = error.map(|_| ()).expect_err("cannot be checked");
+        assert!(
+            error.to_string().contains(&format!("version {version}")),
+            "{reads:?}: {error}"
+        );
+        assert_eq!(
+            error_kind(&error),
+            Some(ErrorKind::Unavailable),
+            "{reads:?}"
+        );
+        assert_eq!(table.version().await, version);
+    }
 }
 
 #[tokio::test]
-async fn store_that_may_overwrite_a_version_is_refused_by_name() {
-    let table = files(&[1]).await;
-    let store = Interposed::over(&table.deltalake().await).called("LastWriterWinsLogStore");
-    let error = hook::guard(store.table().await).await.expect_err("refused");
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(
-        error.to_string().contains("LastWriterWinsLogStore"),
-        "{error}"
-    );
+async fn store_that_cannot_be_guarded_is_refused_by_name() {
+    for name in ["LastWriterWinsLogStore", "LakeFSLogStore"] {
+        let table = files(&[1]).await;
+        let store = Interposed::over(&table.deltalake().await).called(name);
+        let error = hook::guard(store.table().await).await.expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains(name), "{error}");
+    }
 }
 
 /// The kind of this crate's error behind one of deltalake.
 pub fn error_kind(error: &DeltaTableError) -> Option<ErrorKind> {
+    our_error(error).map(Error::kind)
+}
+
+fn our_error(error: &DeltaTableError) -> Option<&Error> {
     let mut source: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = source {
         if let Some(found) = error.downcast_ref::<Error>() {
-            return Some(found.kind());
+            return Some(found);
         }
         source = error.source();
     }

@@ -3,6 +3,7 @@
 
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionContext, col, lit};
+use deltalake::kernel::transaction::CommitProperties;
 use deltalake::protocol::SaveMode;
 use deltalake::{DeltaTable, DeltaTableError};
 
@@ -71,6 +72,37 @@ async fn overwrite_of_an_empty_table_after_append_keeps_its_row_or_aborts() {
             .with_save_mode(SaveMode::Overwrite);
         assert_eq!(outcome(overwrite.await), expected);
         assert_eq!(ids_of(&table).await, rows);
+    }
+}
+
+/// Neither removes a file, since there is none of its rows yet.
+#[tokio::test]
+async fn overwrites_of_what_is_not_there_leave_both_rows_or_abort() {
+    for before in [&[][..], &[1]] {
+        for (by_predicate, declared) in [(true, false), (true, true), (false, true)] {
+            let table = files(before).await;
+            let mut handles = Vec::new();
+            for _ in 0..2 {
+                handles.push(Side::Blind.table(table.deltalake().await).await);
+            }
+            let mut outcomes = Vec::new();
+            for handle in handles {
+                let write = handle
+                    .write(vec![ids(&["id"], &[77])])
+                    .with_save_mode(SaveMode::Overwrite);
+                let write = match by_predicate {
+                    true => write.with_replace_where("id = 77"),
+                    false => write,
+                };
+                let metadata = [("isBlindAppend".to_owned(), declared.into())];
+                let properties = CommitProperties::default().with_metadata(metadata);
+                outcomes.push(outcome(write.with_commit_properties(properties).await));
+            }
+            assert_eq!(outcomes[0], "committed");
+            assert!(outcomes[1].starts_with("Concurrent"), "{outcomes:?}");
+            let rows = ids_of(&table).await;
+            assert_eq!(rows.iter().filter(|id| **id == 77).count(), 1, "{rows:?}");
+        }
     }
 }
 

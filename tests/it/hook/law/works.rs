@@ -31,8 +31,9 @@ pub(super) enum Run {
 
 impl Writer {
     pub(super) fn random(random: &mut Random) -> Self {
-        let work = match random.below(20) {
+        let work = match random.below(22) {
             0..=3 => Work::Optimize,
+            20..=21 => Work::Statement(replace(random)),
             4..=6 => Work::Statement(Statement::Insert(values(random))),
             7 => Work::Statement(Statement::Insert(next_row(random))),
             8 => Work::Statement(Statement::Overwrite(values(random))),
@@ -49,9 +50,11 @@ impl Writer {
     /// Whether the caller says that its rows come from elsewhere, which they do.
     pub(super) fn is_declared(&self) -> bool {
         match &self.work {
-            Work::Statement(Statement::Insert(source) | Statement::Overwrite(source)) => {
-                matches!(source, Source::Values(_))
-            }
+            Work::Statement(
+                Statement::Insert(source)
+                | Statement::Overwrite(source)
+                | Statement::Replace(_, source),
+            ) => matches!(source, Source::Values(_)),
             Work::Statement(Statement::Merge(_)) => true,
             _ => false,
         }
@@ -78,6 +81,11 @@ impl Writer {
             Statement::Overwrite(source) => {
                 let write = table.write(vec![batch(&source.rows(rows))]);
                 ended(write.with_save_mode(SaveMode::Overwrite).await)
+            }
+            Statement::Replace(condition, source) => {
+                let write = table.write(vec![batch(&source.rows(rows))]);
+                let write = write.with_save_mode(SaveMode::Overwrite);
+                ended(write.with_replace_where(bare(&condition.text("t"))).await)
             }
             Statement::Update(set, condition) => {
                 let mut update = table.update();
@@ -147,6 +155,15 @@ fn values(random: &mut Random) -> Source {
     let rows = 1 + random.below(2);
     let cluster = cluster(random);
     Source::Values((0..rows).map(|_| random.row(cluster)).collect())
+}
+
+/// An overwrite of one cluster, which may be empty.
+fn replace(random: &mut Random) -> Statement {
+    let low = cluster(random);
+    let mut row = random.row(low);
+    row[0] = row[0].or(Some(low));
+    let condition = Condition::Between(0, low, low + CLUSTER - 1);
+    Statement::Replace(condition, Source::Values(vec![row]))
 }
 
 /// A row that is computed from the table: the next number.
