@@ -531,15 +531,6 @@ async fn the_writer_and_the_file_decide_what_statistics_prove() {
             false,
             StatisticsUnreadable,
         ),
-        (
-            &spark,
-            "id IS NOT NULL",
-            &ids(3),
-            &none,
-            &vector,
-            false,
-            BoundsOverlap,
-        ),
     ];
     for (who, predicate, stats, tags, vector, skipped, code) in cases {
         let mut log = Log::serializable(true);
