@@ -6,6 +6,7 @@ mod command;
 mod level_rules;
 mod log;
 mod message;
+mod more_types;
 mod net_effect_rules;
 mod reasons;
 mod statistics_rules;

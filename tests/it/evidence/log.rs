@@ -42,19 +42,9 @@ impl Log {
             "st",
             json!({"type": "struct", "fields": [field("a", json!("long"))]}),
         ));
-        let schema = json!({"type": "struct", "fields": fields}).to_string();
         let partitions: &[&str] = if partitioned { &["p"] } else { &[] };
-        let mut log = Self {
-            folder: tempfile::tempdir().expect("temporary folder"),
-            next: 0,
-        };
-        std::fs::create_dir(log.folder.path().join("_delta_log")).expect("folder");
-        log.commit(&[
-            json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}),
-            json!({"metaData": {"id": "11111111-1111-1111-1111-111111111111",
-                "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
-                "partitionColumns": partitions, "configuration": properties, "createdTime": 0}}),
-        ]);
+        let protocol = json!({"minReaderVersion": 1, "minWriterVersion": 2});
+        let mut log = Self::of(protocol, fields, partitions, properties);
         let file = |path: &str, first: u64, last: u64| {
             let values = if partitioned {
                 json!({"p": "1"})
@@ -64,6 +54,23 @@ impl Log {
             added(path, values, &ids(first, last))
         };
         log.commit(&[file("a", 0, 499), file("b", 500, 999)]);
+        log
+    }
+
+    /// A table without a file, in version 0.
+    pub fn of(protocol: Value, fields: Vec<Value>, partitions: &[&str], properties: Value) -> Self {
+        let schema = json!({"type": "struct", "fields": fields}).to_string();
+        let mut log = Self {
+            folder: tempfile::tempdir().expect("temporary folder"),
+            next: 0,
+        };
+        std::fs::create_dir(log.folder.path().join("_delta_log")).expect("folder");
+        log.commit(&[
+            json!({"protocol": protocol}),
+            json!({"metaData": {"id": "11111111-1111-1111-1111-111111111111",
+                "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+                "partitionColumns": partitions, "configuration": properties, "createdTime": 0}}),
+        ]);
         log
     }
 
