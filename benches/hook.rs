@@ -1,7 +1,8 @@
 //! What the hook costs a commit that meets nobody.
 //!
-//! `cargo bench --bench hook`. Each pair puts the same commits on tables of their own, in a folder in
-//! memory where the system has one, with deltalake alone (`without`) and through the hook (`with`):
+//! `cargo bench --bench hook`. Each pair puts the same commit on tables of their own, in a folder in
+//! memory where the system has one, with deltalake alone and through the hook, by turns, so that what
+//! else the machine does meets both:
 //!
 //! - `commit`: one small add through the commit builder, on the version that the last one left.
 //! - `write`: one small batch through the write builder, its Parquet file included.
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use delta_disjoint::hook;
 use deltalake::DeltaTable;
 use deltalake::kernel::transaction::CommitBuilder;
@@ -30,60 +30,47 @@ use url::Url;
 /// Commits on one table before the next one is made.
 const COMMITS: u64 = 50;
 
-criterion_group!(benches, bench_commit, bench_write);
-criterion_main!(benches);
+/// Pairs of commits, with the hook and without; few where only is looked whether it runs.
+const PAIRS: u64 = 1000;
+const PAIRS_OF_A_TEST: u64 = 4;
 
-fn bench_commit(criterion: &mut Criterion) {
-    let runtime = runtime();
-    let mut group = criterion.benchmark_group("commit");
-    group.sampling_mode(SamplingMode::Flat);
-    for (name, hooked) in [("without", false), ("with", true)] {
-        group.bench_function(name, |bencher| {
-            bencher.iter_custom(|commits| {
-                runtime.block_on(timed(commits, async |table, number| {
-                    commit(table, number, hooked).await
-                }))
-            });
-        });
-    }
-    group.finish();
+fn main() {
+    let measured = std::env::args().any(|argument| argument == "--bench");
+    let pairs = if measured { PAIRS } else { PAIRS_OF_A_TEST };
+    let runtime = Runtime::new().expect("runtime");
+    runtime.block_on(compare("commit", pairs, commit));
+    runtime.block_on(compare("write", pairs, write));
 }
 
-fn bench_write(criterion: &mut Criterion) {
-    let runtime = runtime();
-    let mut group = criterion.benchmark_group("write");
-    group.sampling_mode(SamplingMode::Flat);
-    for (name, hooked) in [("without", false), ("with", true)] {
-        group.bench_function(name, |bencher| {
-            bencher.iter_custom(|commits| {
-                runtime.block_on(timed(commits, async |table, number| {
-                    write(table, number, hooked).await
-                }))
-            });
-        });
+/// Puts commits on two tables by turns, and prints the medians of both and their ratio.
+async fn compare(name: &str, pairs: u64, one: impl AsyncFn(DeltaTable, u64, bool) -> DeltaTable) {
+    let mut times = [Vec::new(), Vec::new()];
+    let mut tables = [None, None];
+    for number in 0..pairs {
+        // Who goes first changes, so that neither has the warmer caches.
+        let first = usize::from(number % 2 == 0);
+        for side in [first, 1 - first] {
+            let place: Option<(TempDir, DeltaTable)> = tables[side].take();
+            let (folder, table) = match place.filter(|_| number % COMMITS != 0) {
+                Some(place) => place,
+                None => create().await,
+            };
+            let started = Instant::now();
+            let table = one(table, number, side == 1).await;
+            times[side].push(started.elapsed());
+            tables[side] = Some((folder, table));
+        }
     }
-    group.finish();
+    let [without, with] = times.map(median);
+    println!(
+        "{name}: {without:.2?} without, {with:.2?} with, ratio {:.3} (medians of {pairs} pairs)",
+        with.as_secs_f64() / without.as_secs_f64()
+    );
 }
 
-fn runtime() -> Runtime {
-    Runtime::new().expect("runtime")
-}
-
-/// How long `commits` of these take, one after the other.
-async fn timed(commits: u64, one: impl AsyncFn(DeltaTable, u64) -> DeltaTable) -> Duration {
-    let mut total = Duration::ZERO;
-    let mut place: Option<(TempDir, DeltaTable)> = None;
-    for number in 0..commits {
-        let (folder, table) = match place.take().filter(|_| number % COMMITS != 0) {
-            Some(place) => place,
-            None => create().await,
-        };
-        let started = Instant::now();
-        let table = one(table, number).await;
-        total += started.elapsed();
-        place = Some((folder, table));
-    }
-    total
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
 }
 
 async fn create() -> (TempDir, DeltaTable) {
