@@ -146,8 +146,9 @@ fn start_and_run(
         };
         run(command, &environment).await
     });
-    // A read that nobody will ever answer must not hold the process.
-    runtime.shutdown_background();
+    // It ends with the process: a read that nobody will ever answer must not hold that, and work of
+    // deltalake that was given up panics if the tasks it waits for are taken away.
+    std::mem::forget(runtime);
     done
 }
 
