@@ -25,6 +25,7 @@ pub mod statements;
 pub mod tables;
 mod transactions;
 
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -45,10 +46,7 @@ const CONCURRENCY: usize = 4;
 
 #[test]
 fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
-    let seeds = match variable::<u64>("HISTORY_LAW_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("HISTORY_LAW_CASES").unwrap_or(CASES),
-    };
+    let seeds = seeds("HISTORY_LAW", CASES);
     let cases = seeds.end - seeds.start;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -112,7 +110,15 @@ fn what_commits_has_a_serial_order_and_what_loses_leaves_nothing() {
     }
 }
 
-fn variable<T: FromStr>(name: &str) -> Option<T> {
+/// The seeds that the environment asks for by `<law>_SEED` or `<law>_CASES`; else so many as `cases`.
+pub fn seeds(law: &str, cases: u64) -> Range<u64> {
+    match variable::<u64>(&format!("{law}_SEED")) {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable(&format!("{law}_CASES")).unwrap_or(cases),
+    }
+}
+
+pub fn variable<T: FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
     match text.parse() {
         Ok(value) => Some(value),

@@ -14,19 +14,16 @@ use delta_disjoint::ErrorKind;
 use super::condition::Rows;
 use super::judge::{Level, sorted};
 use super::random::Random;
+use super::seeds;
 use super::statements::{Statement, Work};
 use super::tables::{Shape, Tables, read};
-use super::variable;
 use crate::support::{Table, count, kind_of, run, try_run};
 
 const CASES: u64 = 120;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_that_commit_have_a_serial_order() {
-    let seeds = match variable::<u64>("HISTORY_LAW_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("HISTORY_LAW_CASES").unwrap_or(CASES),
-    };
+    let seeds = seeds("HISTORY_LAW", CASES);
     let tables = Tables::create().await;
     let mut tally = Tally::default();
     for seed in seeds.clone() {

@@ -11,7 +11,6 @@
 mod works;
 
 use std::fmt::Write;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use delta_disjoint::hook;
@@ -24,6 +23,7 @@ use crate::history_law::condition::Rows;
 use crate::history_law::judge::{Committed, Level, serial_order, sorted};
 use crate::history_law::random::Random;
 use crate::history_law::tables::{Shape, Tables, read};
+use crate::history_law::{seeds, variable};
 use crate::support::Table;
 
 /// Histories of a normal run.
@@ -167,10 +167,7 @@ impl History {
 
 #[test]
 fn what_commits_with_the_hook_has_a_serial_order() {
-    let seeds = match variable::<u64>("HOOK_LAW_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("HOOK_LAW_CASES").unwrap_or(CASES),
-    };
+    let seeds = seeds("HOOK_LAW", CASES);
     let cases = seeds.end - seeds.start;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -240,14 +237,6 @@ fn what_commits_with_the_hook_has_a_serial_order() {
 
 fn tell(story: &mut String, what: std::fmt::Arguments<'_>) {
     writeln!(story, "{what}").expect("text");
-}
-
-fn variable<T: FromStr>(name: &str) -> Option<T> {
-    let text = std::env::var(name).ok()?;
-    match text.parse() {
-        Ok(value) => Some(value),
-        Err(_) => panic!("{name} is `{text}`, which is no number"),
-    }
 }
 
 /// As [`outcome`], for what is done or failed.
