@@ -131,6 +131,7 @@ pub mod read;
 pub mod reason;
 pub mod session;
 mod storage;
+mod three_valued;
 pub mod write;
 
 pub use cancellation::{Cancellation, PutState};

@@ -20,6 +20,7 @@ pub(crate) mod rules;
 mod semi_join;
 mod sources;
 mod target;
+pub(crate) mod three_valued;
 mod transaction;
 mod unknown_in;
 mod unknown_join;

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::read::read_set::{Read, ReadScope, ReadSet, files_kept, paths_of};
 use crate::read::snapshot::TableSnapshot;
 use crate::read::table::read_snapshot;
+use crate::three_valued::{self, Care};
 
 /// Begins the [`ReadSet`] of what was read of `table` at the version that it has loaded.
 ///
@@ -97,8 +98,12 @@ impl Reads {
             .with_schema(Arc::clone(&schema))
             .build();
         let simplifier = ExprSimplifier::new(context);
-        simplifier
-            .coerce(condition.clone(), &schema)
+        let care = Care {
+            changes_rows: true,
+            several_lists: true,
+        };
+        let kept = three_valued::condition(condition.clone(), care, &schema);
+        kept.and_then(|kept| simplifier.coerce(kept.data, &schema))
             .and_then(|coerced| simplifier.simplify(coerced))
             .unwrap_or(condition)
     }

@@ -47,6 +47,7 @@ use super::target::planned;
 use super::unknown_in;
 use crate::error::{Error, Result};
 use crate::read::keys::KeyedRead;
+use crate::read::predicate::text_of;
 use crate::read::provider::DisjointTableProvider;
 
 /// What the names of columns start with that are added to the two sides.
@@ -366,7 +367,7 @@ fn parameters(op: &MergeIntoOp) -> Vec<(String, String)> {
                 };
                 match &clause.predicate {
                     Some(predicate) => serde_json::json!({
-                        "predicate": expressions::text_of(predicate),
+                        "predicate": text_of(predicate),
                         "actionType": action,
                     }),
                     None => serde_json::json!({ "actionType": action }),
@@ -375,7 +376,7 @@ fn parameters(op: &MergeIntoOp) -> Vec<(String, String)> {
             .collect();
         serde_json::Value::from(clauses).to_string()
     };
-    let predicate = serde_json::Value::from(vec![expressions::text_of(&op.on)]).to_string();
+    let predicate = serde_json::Value::from(vec![text_of(&op.on)]).to_string();
     vec![
         ("predicate".to_owned(), predicate),
         (

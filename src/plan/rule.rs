@@ -22,12 +22,13 @@ use super::filled::FilledColumns;
 use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
-use super::{unknown_in, unknown_join};
+use super::{three_valued, unknown_in, unknown_join};
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
 /// Replaces `INSERT`, `UPDATE`, `DELETE`, `MERGE` and `TRUNCATE` on a [`DisjointTableProvider`] by a
-/// [`DeltaDml`] node. Other plans pass as they are.
+/// [`DeltaDml`] node. In all plans conditions are written so that the optimizer keeps to three-valued
+/// logic; otherwise other plans pass as they are.
 #[derive(Debug, Default)]
 pub struct DeltaDmlRule {}
 
@@ -37,14 +38,14 @@ impl AnalyzerRule for DeltaDmlRule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DFResult<LogicalPlan> {
-        plan.transform_down(|plan| match plan {
+        let rewritten = plan.transform_down(|plan| match plan {
             LogicalPlan::Dml(dml) => match delta_provider(&dml.target) {
                 Some(provider) => Ok(Transformed::yes(rewrite(&dml, provider)?)),
                 None => Ok(Transformed::no(LogicalPlan::Dml(dml))),
             },
             other => Ok(Transformed::no(other)),
-        })
-        .map(|transformed| transformed.data)
+        })?;
+        three_valued::keep_unknown(rewritten.data)
     }
 }
 

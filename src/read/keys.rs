@@ -23,7 +23,7 @@ use datafusion::logical_expr::{Between, Expr};
 use deltalake::kernel::Add;
 
 use super::collector::{ReadCollector, ReadTicket};
-use super::predicate::ReadPredicate;
+use super::predicate::{ReadPredicate, unqualified_text_of};
 use super::prune::{PruneFile, Visible, kept};
 use super::read_set::{Read, ReadScope};
 use super::snapshot::TableSnapshot;
@@ -120,11 +120,7 @@ pub(crate) struct KeyedScan {
 /// How the keys narrow the read, for plans that are shown.
 impl fmt::Display for KeyedScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<String> = self
-            .keys
-            .iter()
-            .map(|key| key.human_display().to_string())
-            .collect();
+        let keys: Vec<String> = self.keys.iter().map(unqualified_text_of).collect();
         write!(f, " narrowed by keys of {}", keys.join(", "))
     }
 }

@@ -10,6 +10,7 @@ mod float;
 mod path;
 mod shape;
 mod single_value;
+mod sql_text;
 mod term;
 mod widen;
 
@@ -25,6 +26,8 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, Operator};
 
 pub(crate) use self::shape::{Operand, SetTest, Shape, ValueTest, Why};
+#[cfg(test)]
+pub(crate) use self::sql_text::sql_text;
 pub(crate) use self::term::{Fact, StatisticsTest, Term, Test};
 use super::statistics::{Leaf, StatisticsSchema};
 use crate::error::shortened;
@@ -34,6 +37,9 @@ const MAX_TEXT: usize = 500;
 
 /// Deepest expression that is printed, since printing recurses.
 const MAX_PRINTED_DEPTH: usize = 256;
+
+/// Stands for one that is deeper.
+const LONG: &str = "(a long condition)";
 
 /// The predicate of one read, widened so that it can be decided from statistics.
 ///
@@ -78,7 +84,7 @@ impl ReadPredicate {
         let conjuncts: Vec<(String, Shape)> = filters
             .iter()
             .flat_map(split_conjunction)
-            .map(|filter| (text_of(filter), widen::widen(filter, schema)))
+            .map(|filter| (conjunct_text_of(filter), widen::widen(filter, schema)))
             .collect();
         let text = match conjuncts.as_slice() {
             [] => "true".to_owned(),
@@ -162,32 +168,57 @@ fn join_ranges(mut conjuncts: Vec<(String, Shape)>) -> Vec<(String, Shape)> {
     result
 }
 
-/// A conjunct as text, without qualifiers, for people only: it is never parsed again.
-fn text_of(filter: &Expr) -> String {
+/// `expr` as SQL that says the same, as far as that can be had, and not too long. For people: nothing
+/// here ever parses it again.
+pub(crate) fn text_of(expr: &Expr) -> String {
     let mut depth = Depth::default();
-    if filter.visit(&mut depth).is_err() || depth.deepest > MAX_PRINTED_DEPTH {
-        return "(a long condition)".to_owned();
+    if expr.visit(&mut depth).is_err() || depth.deepest > MAX_PRINTED_DEPTH {
+        return LONG.to_owned();
     }
-    let unqualified = filter.clone().transform(|node| {
+    let cut = expr.clone().transform(|node| {
+        Ok(match node {
+            Expr::InList(mut list) if list.list.len() > MAX_TEXT => {
+                list.list.truncate(MAX_TEXT);
+                Transformed::yes(Expr::InList(list))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    let expr = cut.as_ref().map_or(expr, |cut| &cut.data);
+    let text = sql_text::sql_text(expr).unwrap_or_else(|| expr.human_display().to_string());
+    shortened(text, MAX_TEXT)
+}
+
+/// `expr` as text without qualifiers, which a reader of one table does not need.
+pub(crate) fn unqualified_text_of(expr: &Expr) -> String {
+    let unqualified = expr.clone().transform(|node| {
         Ok(match node {
             Expr::Column(column) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(column.name)))
             }
-            other => match path::text_of_field(&other) {
-                Some(text) => Transformed::yes(Expr::Column(Column::new_unqualified(text))),
-                None => Transformed::no(other),
-            },
+            other => Transformed::no(other),
         })
     });
-    let text = match unqualified {
-        Ok(unqualified) => unqualified.data.human_display().to_string(),
-        Err(_) => filter.human_display().to_string(),
-    };
-    let text = match filter {
-        Expr::BinaryExpr(binary) if binary.op == Operator::Or => format!("({text})"),
+    text_of(unqualified.as_ref().map_or(expr, |done| &done.data))
+}
+
+/// One of several conditions that are ANDed, as text.
+fn conjunct_text_of(conjunct: &Expr) -> String {
+    let text = unqualified_text_of(conjunct);
+    match conjunct {
+        Expr::BinaryExpr(binary) if text != LONG && needs_parentheses(binary.op) => {
+            format!("({text})")
+        }
         _ => text,
-    };
-    shortened(text, MAX_TEXT)
+    }
+}
+
+/// Whether a condition of `op` is another one with an AND behind it.
+fn needs_parentheses(op: Operator) -> bool {
+    matches!(
+        op,
+        Operator::Or | Operator::IsDistinctFrom | Operator::IsNotDistinctFrom
+    )
 }
 
 /// Measures the depth of an expression.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result as DFResult;
 use datafusion::common::config::ConfigExtension;
+use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{
     CopyToSource, CopyToStatement, ResetStatement, Statement as DFStatement,
@@ -19,6 +20,7 @@ use super::transaction;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::plan::merge::with_insert_columns;
+use crate::plan::three_valued::keep_unknown;
 use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
@@ -37,6 +39,7 @@ use crate::read::provider::DisjointTableProvider;
 /// - `CREATE EXTERNAL TABLE` takes `TIMESTAMP WITH TIME ZONE` for what it says, also in a session
 ///   that has no time zone.
 /// - `RESET` takes this crate's options too.
+/// - `PREPARE` keeps conditions from being simplified as if there were no NULL.
 ///
 /// Queries and changes run when the returned frame is collected; DDL runs at once.
 ///
@@ -126,7 +129,11 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
         ))
         .into());
     }
-    let plan = plan.data;
+    let plan = match plan.data {
+        // It is optimized without the rules of the analyzer.
+        plan @ LogicalPlan::Statement(PlanStatement::Prepare(_)) => keep_unknown(plan)?,
+        plan => plan,
+    };
     if open.is_none() {
         return ctx.execute_logical_plan(plan).await;
     }

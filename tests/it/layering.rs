@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What every stage may use.
-const BASE: [&str; 6] = [
+const BASE: [&str; 7] = [
     "error",
     "config",
     "cancellation",
     "clock",
     "storage",
     "reason",
+    "three_valued",
 ];
 
 /// For each stage: the stages below it that it may use.

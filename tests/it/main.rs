@@ -46,6 +46,7 @@ mod rerun;
 mod rewritten_files;
 mod rules;
 mod scenarios;
+mod second_opinion;
 mod session;
 mod slt;
 mod soundness;

@@ -19,7 +19,7 @@
 //!   file has with `CREATE EXTERNAL TABLE`, opens it at that location by itself, without sharing any
 //!   state. It may also register it by its own `CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION …`.
 //!
-//! Each `COMMIT` must end as [`delta_disjoint::explain`] says just before it (see [`second_opinion`]).
+//! Each `COMMIT` must end as [`delta_disjoint::explain`] says just before it (see `second_opinion`).
 //!
 //! Statements go through [`delta_disjoint::sql`], one a record. What changes rows answers with their
 //! number (`statement count 3`); as a `query` with a result it answers with one row. An error's text
@@ -28,7 +28,6 @@
 //! labels of `skipif` and `onlyif` are `datafusion`, `DataFusion` and `delta-disjoint`.
 
 mod database;
-mod second_opinion;
 mod values;
 
 use std::io::Write;
@@ -50,7 +49,7 @@ const FILES_AT_A_TIME: usize = 2;
 async fn own() {
     // Cargo runs tests in the folder of Cargo.toml.
     run_all(files(Path::new("tests/slt"))).await;
-    let compared = second_opinion::compared();
+    let compared = crate::second_opinion::compared();
     assert!(compared > 50, "{compared} commits were foretold");
 }
 

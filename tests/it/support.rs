@@ -14,12 +14,15 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 use delta_disjoint::commit::{ConflictKind, Verdict};
+use delta_disjoint::config::DeltaOptions;
 use delta_disjoint::read::table::TableHandle;
 use delta_disjoint::{Error, ErrorKind, session, sql};
 use deltalake::DeltaTable;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
+
+use crate::second_opinion::{self, SecondOpinion};
 
 /// A session with one table, `t`, in a temporary folder.
 pub struct Table {
@@ -325,8 +328,23 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Runs it, and holds what becomes of a change against what `explain` says of it.
     pub async fn run(self) -> Result<Vec<RecordBatch>, DataFusionError> {
-        collect(self.plan, self.context).await
+        let options = DeltaOptions::from_config(self.context.session_config().options());
+        // One that runs again by itself ends otherwise than at first.
+        let newest = match options.statement_reruns {
+            0 => second_opinion::newest(&self.plan).await,
+            _ => None,
+        };
+        let outcome = collect(Arc::clone(&self.plan), self.context).await;
+        let mut opinion = SecondOpinion::default();
+        opinion.note(&self.plan);
+        if newest.is_some()
+            && let Some(answer) = opinion.ask(options.conflict_data_skipping, newest).await
+        {
+            answer.compare(&outcome).await;
+        }
+        outcome
     }
 
     /// The `count` of a change that must succeed.

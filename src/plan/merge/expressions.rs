@@ -7,10 +7,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::dml::{MergeIntoAction, MergeIntoClauseKind, MergeIntoOp};
 
-use crate::error::{Error, Result, shortened};
-
-/// Longest text of an expression, in characters.
-const MAX_TEXT: usize = 500;
+use crate::error::{Error, Result};
 
 /// The columns of both sides, with the qualifiers that the statement knows them by.
 #[derive(Debug)]
@@ -102,11 +99,6 @@ pub(super) fn needs_filter(expr: &Expr) -> bool {
         Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
         _ => false,
     })
-}
-
-/// `expr` as text for people.
-pub(super) fn text_of(expr: &Expr) -> String {
-    shortened(expr.human_display().to_string(), MAX_TEXT)
 }
 
 /// Whether `expr` has no subquery and gives the same value each time.

@@ -23,22 +23,3 @@ pub(super) fn leaf_of(expr: &Expr, schema: &StatisticsSchema) -> Option<Leaf> {
         _ => None,
     }
 }
-
-/// `column['field']` for a field of a column, as people write it.
-pub(super) fn text_of_field(expr: &Expr) -> Option<String> {
-    let Expr::ScalarFunction(function) = expr else {
-        return None;
-    };
-    let (Expr::Column(column), names) = function.args.split_first()? else {
-        return None;
-    };
-    if !function.func.inner().is::<GetFieldFunc>() {
-        return None;
-    }
-    names
-        .iter()
-        .try_fold(column.name.clone(), |text, name| match name {
-            Expr::Literal(name, _) => Some(format!("{text}['{}']", name.try_as_str()??)),
-            _ => None,
-        })
-}

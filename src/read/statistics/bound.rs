@@ -210,7 +210,8 @@ fn timestamp_bound(value: &RawValue, side: Side, zoned: bool, trust: Trust) -> O
     if trust.as_stated {
         return Some(instant.micros);
     }
-    let error = if instant.micros < WHOLE_MINUTE_OFFSETS {
+    // A value from before that day may be stated as one of its first minute.
+    let error = if instant.micros < WHOLE_MINUTE_OFFSETS + OFFSET_ERROR {
         OFFSET_ERROR
     } else {
         0
@@ -403,6 +404,19 @@ mod tests {
                 Side::Max,
                 &zoned,
                 Some(60_001_000),
+            ),
+            // The second before 1972-01-08 at +00:53:28, cut to +00:53.
+            (
+                "\"1972-01-08T00:53:27+00:53\"",
+                Side::Min,
+                &zoned,
+                Some(WHOLE_MINUTE_OFFSETS + 27_000_000 - OFFSET_ERROR),
+            ),
+            (
+                "\"1972-01-08T00:01:00Z\"",
+                Side::Min,
+                &zoned,
+                Some(WHOLE_MINUTE_OFFSETS + OFFSET_ERROR),
             ),
             ("\"12000-01-01T00:00:00Z\"", Side::Max, &zoned, None),
             ("946684800000000", Side::Max, &zoned, None),

@@ -10,17 +10,19 @@ use async_trait::async_trait;
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::collect;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{ObjectType, Statement as SqlStatement};
+use delta_disjoint::config::DeltaOptions;
 use delta_disjoint::read::provider::DisjointTableProvider;
 use delta_disjoint::read::table::TableHandle;
 use delta_disjoint::{session, sql};
 use sqllogictest::{AsyncDB, DBOutput};
 
-use super::second_opinion::SecondOpinion;
 use super::values::{Letter, letter, rows};
+use crate::second_opinion::SecondOpinion;
 
 /// Locations of the tables that a session of the file has registered, by name.
 #[derive(Clone, Default)]
@@ -53,11 +55,14 @@ impl Session {
         let word = text.split_whitespace().next().unwrap_or_default();
         let word = word.trim_end_matches(';').to_uppercase();
         let answer = match (word.as_str(), self.opinion.take()) {
-            ("COMMIT" | "END", Some(opinion)) => opinion.ask(&self.ctx).await,
-            ("ROLLBACK", _) | (_, None) => None,
-            (_, Some(mut opinion)) => {
-                opinion.note(&self.ctx, text).await;
-                self.opinion = Some(opinion);
+            ("COMMIT" | "END", Some(opinion)) => {
+                let state = self.ctx.state();
+                let options = DeltaOptions::from_config(state.config_options());
+                opinion.ask(options.conflict_data_skipping, None).await
+            }
+            ("ROLLBACK", _) => None,
+            (_, opinion) => {
+                self.opinion = opinion;
                 None
             }
         };
@@ -71,7 +76,7 @@ impl Session {
         outcome
     }
 
-    async fn run_statement(&self, text: &str) -> Result<DBOutput<Letter>> {
+    async fn run_statement(&mut self, text: &str) -> Result<DBOutput<Letter>> {
         let state = self.ctx.state();
         let dialect = state.config().options().sql_parser.dialect;
         let statement = state.sql_to_statement(text, &dialect).ok();
@@ -86,7 +91,13 @@ impl Session {
             .iter()
             .map(|field| letter(field.data_type()))
             .collect();
-        let batches = frame.collect().await?;
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let outcome = collect(Arc::clone(&plan), context).await;
+        if let Some(opinion) = &mut self.opinion {
+            opinion.note(&plan);
+        }
+        let batches = outcome?;
         if letters.is_empty() {
             return Ok(DBOutput::StatementComplete(0));
         }

@@ -83,7 +83,7 @@ fn skipped_files_say_which_term_and_which_numbers() {
             "x IN (1, 9, 30, 31, 32)",
             Statistics,
             "x",
-            "x IN 1, 9, 30, 31, 32 needs one of 5 values from 1 to 32, file has min 10 and max 20",
+            "x IN (1, 9, 30, 31, 32) needs one of 5 values from 1 to 32, file has min 10 and max 20",
         ),
         (
             "id IS NULL",
@@ -95,14 +95,14 @@ fn skipped_files_say_which_term_and_which_numbers() {
             "s LIKE 'xyz%'",
             Statistics,
             "s",
-            "s LIKE xyz% needs a value like 'xyz%', file has min 'apple' and max 'a text that is as \
+            "s LIKE 'xyz%' needs a value like 'xyz%', file has min 'apple' and max 'a text that is as \
              long as a cut oo'",
         ),
         (
             "f > 5 AND f < 9",
             Statistics,
             "f",
-            "f > 5 AND f < 9 needs max > 5.0, file has max 2.0",
+            "f > 5.0 AND f < 9.0 needs max > 5.0, file has max 2.0",
         ),
         (
             "p = 1",
@@ -120,7 +120,7 @@ fn skipped_files_say_which_term_and_which_numbers() {
             "p % 2 = 1",
             PartitionValues,
             "p",
-            "p % 2 = 1 is not true where p = 2",
+            "CAST(p AS BIGINT) % 2 = 1 is not true where p = 2",
         ),
         (
             "p = 1 OR x > 25",
@@ -176,7 +176,7 @@ fn kept_files_say_what_could_not_be_proved() {
         (
             "f > 15",
             NanPossible,
-            "column f may hold NaN, which f > 15 lets pass",
+            "column f may hold NaN, which f > 15.0 lets pass",
         ),
         (
             "f > 1.5",
@@ -201,12 +201,12 @@ fn kept_files_say_what_could_not_be_proved() {
         (
             "length(s) > 5",
             UnusableTerm,
-            "statistics cannot decide length(t.s) > 5 (function character_length)",
+            "statistics cannot decide character_length(s) > 5 (function character_length)",
         ),
         (
             "d > 200",
             InexactDecimal,
-            "d > 200.00 may match, since writers round long decimals in statistics; file has d from",
+            "d > CAST('200.00' AS DECIMAL(38,2)) may match, since writers round long decimals in statistics; file has d from",
         ),
         (
             "t > '2024-01-02T00:00:00.0005Z'",

@@ -17,6 +17,7 @@ mod writers;
 use std::collections::HashMap;
 
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::Expr;
 use datafusion::prelude::SessionContext;
 use deltalake::kernel::Add;
 use rand::rngs::StdRng;
@@ -25,7 +26,7 @@ use rand::{Rng, SeedableRng};
 use self::judge::Judge;
 use self::rows::{Rows, Table};
 use self::writers::{Statistics, Writer};
-use crate::read::predicate::ReadPredicate;
+use crate::read::predicate::{ReadPredicate, sql_text};
 use crate::read::prune::{Outcome, PruneFile, Visible, explain, prune};
 use crate::read::statistics::{EXACT_STATISTICS_TAG, NAN_FREE_TAG};
 use crate::read::test_support::{tagged, with_deletions};
@@ -33,6 +34,9 @@ use crate::read::test_support::{tagged, with_deletions};
 const CASES: usize = 20_000;
 const FILES: usize = 16;
 const PREDICATES: usize = 10;
+
+/// Rounds whose conditions are written as text.
+const TEXT_ROUNDS: u64 = 300;
 
 /// The least share of the files that can be ruled out which are.
 const SHARE: f64 = 0.95;
@@ -155,11 +159,81 @@ fn round(state: &SessionState, seed: u64, tally: &mut Tally) {
     }
 }
 
+/// What a read shows of itself can be asked again: the same rows pass, and the same files are skipped.
+#[test]
+fn a_condition_as_text_says_the_same() {
+    let state = SessionContext::new().state();
+    let (mut said, mut mute) = (0, 0);
+    for seed in 0..TEXT_ROUNDS {
+        let mut random = StdRng::seed_from_u64(seed);
+        let random = &mut random;
+        let table = Table::random(random);
+        let rows: Vec<Rows> = (0..FILES).map(|_| Rows::random(&table, random)).collect();
+        let files: Vec<File> = rows
+            .iter()
+            .map(|rows| File::random(&table, rows, random))
+            .collect();
+        let batch = table.batch(&rows);
+        let candidates: Vec<PruneFile<'_>> = files
+            .iter()
+            .map(|file| PruneFile {
+                add: &file.add,
+                exact_writer: file.exact_writer,
+            })
+            .collect();
+        let schema = &table.statistics.schema;
+        for _ in 0..PREDICATES {
+            let depth = random.random_range(0..4);
+            let condition = grammar::random(&table, depth, random).to_expr(&table);
+            let Ok(Some(filters)) = planning::filters_of(&state, schema, condition) else {
+                continue;
+            };
+            let Some(text) = text_of_all(&filters) else {
+                mute += 1;
+                continue;
+            };
+            let parsed = planning::parsed(&state, schema, &text)
+                .unwrap_or_else(|error| panic!("seed {seed}: {text}: {error}"));
+            let again = planning::filters_of(&state, schema, parsed.clone())
+                .unwrap_or_else(|error| panic!("seed {seed}: {text}: {error}"));
+            said += 1;
+            let Some(again) = again else {
+                // Found out that it is never true.
+                assert!(
+                    !all_pass(&batch, &filters).contains(&true),
+                    "seed {seed}: {text}"
+                );
+                continue;
+            };
+            assert_eq!(
+                all_pass(&batch, &filters),
+                all_pass(&batch, &again),
+                "seed {seed}: {filters:?}\n{text}\n{again:?}"
+            );
+            let skips = |filters: &[Expr]| -> Vec<bool> {
+                let predicate = ReadPredicate::new(filters, &table.statistics);
+                let decisions = prune(&predicate, &candidates, Visible::Statistics);
+                decisions.iter().map(|it| it.is_skip()).collect()
+            };
+            assert_eq!(
+                skips(&filters),
+                skips(&again),
+                "seed {seed}: {filters:?}\n{text}\n{again:?}"
+            );
+        }
+    }
+    println!("{said} conditions as text, {mute} without");
+    assert!(said > 2_000 && mute * 20 < said, "{said}, {mute}");
+}
+
+/// `filters`, ANDed, as SQL; nothing where one of them has no such text.
+fn text_of_all(filters: &[Expr]) -> Option<String> {
+    let all = filters.iter().cloned().reduce(Expr::and)?;
+    sql_text(&all)
+}
+
 /// Whether each row passes all of `filters`.
-fn all_pass(
-    batch: &arrow::array::RecordBatch,
-    filters: &[datafusion::logical_expr::Expr],
-) -> Vec<bool> {
+fn all_pass(batch: &arrow::array::RecordBatch, filters: &[Expr]) -> Vec<bool> {
     let mut passes = vec![true; batch.num_rows()];
     for filter in filters {
         let one = planning::passes(batch, filter).expect("evaluated");

@@ -55,6 +55,12 @@ pub(super) fn filters_of(
     Ok(found)
 }
 
+/// The condition that `text` is.
+pub(super) fn parsed(state: &SessionState, schema: &SchemaRef, text: &str) -> Result<Expr> {
+    let schema = DFSchema::try_from_qualified_schema("t", schema)?;
+    state.create_logical_expr(text, &schema)
+}
+
 /// The condition with the casts that planning puts in, and nothing else done to it.
 pub(super) fn coerced(schema: &SchemaRef, condition: Expr) -> Result<Expr> {
     let schema = DFSchema::try_from_qualified_schema("t", schema)?;

@@ -1,0 +1,84 @@
+//! Plans whose conditions the optimizer cannot take for true where they are unknown.
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result as DFResult};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+
+use super::node::DeltaDml;
+use crate::three_valued::{self, Care};
+
+/// `plan` and its subqueries, with conditions that keep to three-valued logic.
+pub(crate) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
+    let changes_rows = plan.exists(|plan| {
+        Ok(match plan {
+            LogicalPlan::Dml(_) => true,
+            LogicalPlan::Extension(extension) => extension.node.as_any().is::<DeltaDml>(),
+            _ => false,
+        })
+    })?;
+    let mut lists = 0;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            lists += three_valued::terms_in(expr).0;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    let care = Care {
+        changes_rows,
+        several_lists: lists > 1,
+    };
+    plan.transform_down_with_subqueries(|plan| {
+        if let LogicalPlan::Join(join) = plan {
+            return filtered_join(join, care);
+        }
+        let mut is_touched = false;
+        plan.apply_expressions(|expr| {
+            is_touched |= three_valued::terms_in(expr).1;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if !is_touched {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = match plan.inputs().as_slice() {
+            [] => DFSchema::clone(plan.schema()),
+            inputs => merge_schema(inputs),
+        };
+        let is_filter = matches!(plan, LogicalPlan::Filter(_));
+        let names = NamePreserver::new(&plan);
+        let rewrite = |expr: Expr| {
+            let name = names.save(&expr);
+            let rewritten = if is_filter {
+                three_valued::condition(expr, care, &schema)
+            } else {
+                three_valued::value(expr, care, &schema)
+            };
+            Ok(rewritten?.update_data(|expr| name.restore(expr)))
+        };
+        plan.map_expressions(|expr| match expr {
+            // A set has no name.
+            Expr::GroupingSet(_) => expr.map_children(rewrite),
+            expr => rewrite(expr),
+        })?
+        .map_data(LogicalPlan::recompute_schema)
+    })
+    .map(|transformed| transformed.data)
+}
+
+/// Of a join only the filter: what must be equal is equal for no NULL.
+fn filtered_join(mut join: Join, care: Care) -> DFResult<Transformed<LogicalPlan>> {
+    let mut is_rewritten = false;
+    if let Some(filter) = join.filter.take() {
+        let schema = merge_schema(&[join.left.as_ref(), join.right.as_ref()]);
+        let rewritten = three_valued::condition(filter, care, &schema)?;
+        is_rewritten = rewritten.transformed;
+        join.filter = Some(rewritten.data);
+    }
+    let plan = LogicalPlan::Join(join);
+    Ok(if is_rewritten {
+        Transformed::yes(plan)
+    } else {
+        Transformed::no(plan)
+    })
+}
