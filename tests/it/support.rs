@@ -347,6 +347,11 @@ impl Planned {
         outcome
     }
 
+    /// Runs it, and asks nobody.
+    pub async fn run_unasked(self) -> Result<Vec<RecordBatch>, DataFusionError> {
+        collect(self.plan, self.context).await
+    }
+
     /// The `count` of a change that must succeed.
     pub async fn count(self) -> u64 {
         count(&self.run().await.expect("the statement should commit"))
