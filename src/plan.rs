@@ -9,8 +9,10 @@
 
 pub(crate) mod change_feed;
 mod filled;
+mod hidden;
 mod key_source;
 pub(crate) mod merge;
+pub(crate) mod mirrored;
 pub mod node;
 pub mod pin;
 pub mod planner;
@@ -19,6 +21,7 @@ pub mod rule;
 pub(crate) mod rules;
 mod semi_join;
 mod sources;
+mod subquery_rows;
 mod target;
 pub(crate) mod three_valued;
 mod transaction;

@@ -22,7 +22,7 @@ use super::filled::FilledColumns;
 use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
-use super::{three_valued, unknown_in, unknown_join};
+use super::{hidden, mirrored, subquery_rows, three_valued, unknown_in, unknown_join};
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
@@ -45,7 +45,12 @@ impl AnalyzerRule for DeltaDmlRule {
             },
             other => Ok(Transformed::no(other)),
         })?;
-        three_valued::keep_unknown(rewritten.data)
+        let kept = mirrored::turned(three_valued::keep_unknown(rewritten.data)?)?;
+        if three_valued::changes_rows(&kept)? {
+            hidden::hidden(subquery_rows::may_find_nothing(kept)?)
+        } else {
+            Ok(kept)
+        }
     }
 }
 
@@ -61,6 +66,8 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
     let mut filled = FilledColumns::default();
     let (kind, input) = match &dml.op {
         WriteOp::Insert(op @ (InsertOp::Append | InsertOp::Overwrite)) => {
+            subquery_rows::check(&input, "INSERT")?;
+            unknown_in::check(&input, "INSERT")?;
             let (input, left_out) = FilledColumns::of_insert(input)?;
             filled = left_out;
             let kind = match op {
@@ -75,12 +82,14 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
             ));
         }
         WriteOp::Delete => {
+            subquery_rows::check(&input, "DELETE")?;
             unknown_in::check(&input, "DELETE")?;
             unknown_join::check(&input, "DELETE")?;
             let input = target::with_positions(input, "DELETE", &provider)?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
         WriteOp::Update => {
+            subquery_rows::check(&input, "UPDATE")?;
             unknown_in::check(&input, "UPDATE")?;
             unknown_join::check(&input, "UPDATE")?;
             filled = FilledColumns::of_update(&input, &provider);

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, JoinType, Result as DFResult};
 use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    EmptyRelation, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
-    TableScan, TableScanBuilder,
+    EmptyRelation, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection,
+    SubqueryAlias, TableScan, TableScanBuilder,
 };
 
 use super::rule::delta_provider;
@@ -84,6 +85,7 @@ pub(super) fn update_input(
     match plan {
         LogicalPlan::Projection(projection) => {
             check_new_values(&projection.expr)?;
+            let projection = of_column_types(projection, table)?;
             with_positions(LogicalPlan::Projection(projection), "UPDATE", table)
         }
         LogicalPlan::EmptyRelation(_) => with_positions(plan, "UPDATE", table),
@@ -93,6 +95,24 @@ pub(super) fn update_input(
             other.display()
         ))),
     }
+}
+
+/// `projection` with the types of the table's columns: a CASE may have got another one since it was
+/// planned.
+fn of_column_types(projection: Projection, table: &DisjointTableProvider) -> Result<Projection> {
+    let schema = table.table_schema();
+    let input = projection.input;
+    let names = NamePreserver::new_for_projection();
+    let exprs = projection.expr.into_iter().map(|expr| {
+        let name = expr.qualified_name().1;
+        let Ok(field) = schema.field_with_name(&name) else {
+            return Ok(expr);
+        };
+        let saved = names.save(&expr);
+        planned(expr.cast_to(field.data_type(), input.schema())).map(|cast| saved.restore(cast))
+    });
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
+    planned(Projection::try_new(exprs, input))
 }
 
 /// `plan` reduced to file and position.

@@ -11,13 +11,7 @@ use crate::three_valued::{self, Care};
 
 /// `plan` and its subqueries, with conditions that keep to three-valued logic.
 pub(crate) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
-    let changes_rows = plan.exists(|plan| {
-        Ok(match plan {
-            LogicalPlan::Dml(_) => true,
-            LogicalPlan::Extension(extension) => extension.node.as_any().is::<DeltaDml>(),
-            _ => false,
-        })
-    })?;
+    let changes_rows = changes_rows(&plan)?;
     let mut lists = 0;
     plan.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expr| {
@@ -46,24 +40,44 @@ pub(crate) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
             inputs => merge_schema(inputs),
         };
         let is_filter = matches!(plan, LogicalPlan::Filter(_));
-        let names = NamePreserver::new(&plan);
-        let rewrite = |expr: Expr| {
-            let name = names.save(&expr);
-            let rewritten = if is_filter {
+        with_names(plan, |expr| {
+            if is_filter {
                 three_valued::condition(expr, care, &schema)
             } else {
                 three_valued::value(expr, care, &schema)
-            };
-            Ok(rewritten?.update_data(|expr| name.restore(expr)))
-        };
-        plan.map_expressions(|expr| match expr {
-            // A set has no name.
-            Expr::GroupingSet(_) => expr.map_children(rewrite),
-            expr => rewrite(expr),
-        })?
-        .map_data(LogicalPlan::recompute_schema)
+            }
+        })
     })
     .map(|transformed| transformed.data)
+}
+
+/// `plan` with its expressions rewritten and the names of its columns as they were.
+pub(super) fn with_names(
+    plan: LogicalPlan,
+    rewrite: impl Fn(Expr) -> DFResult<Transformed<Expr>>,
+) -> DFResult<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    let named = |expr: Expr| {
+        let name = names.save(&expr);
+        Ok(rewrite(expr)?.update_data(|expr| name.restore(expr)))
+    };
+    plan.map_expressions(|expr| match expr {
+        // A set has no name.
+        Expr::GroupingSet(_) => expr.map_children(named),
+        expr => named(expr),
+    })?
+    .map_data(LogicalPlan::recompute_schema)
+}
+
+/// Whether `plan` is a change.
+pub(super) fn changes_rows(plan: &LogicalPlan) -> DFResult<bool> {
+    plan.exists(|plan| {
+        Ok(match plan {
+            LogicalPlan::Dml(_) => true,
+            LogicalPlan::Extension(extension) => extension.node.as_any().is::<DeltaDml>(),
+            _ => false,
+        })
+    })
 }
 
 /// Of a join only the filter: what must be equal is equal for no NULL.

@@ -2,14 +2,15 @@
 //!
 //! With a NULL among the values or for the column, `x IN (SELECT …)` is neither true nor false.
 //! DataFusion keeps to that where the term is a conjunct of WHERE by itself. Elsewhere it becomes a
-//! mark that knows two answers (datafusion #21309), as does a correlated `NOT IN` (#25347): below NOT
-//! the unknown becomes true, and a DELETE takes rows that it must not touch. Such a change is
+//! mark that knows two answers (datafusion #21309), as does a correlated `NOT IN` (#25347), and a
+//! `NOT IN` of a constant forgets the NULLs (#25473): below NOT the unknown becomes true, and a DELETE
+//! takes rows that it must not touch. Such a change is
 //! refused; `EXISTS`, which is never unknown, says the same without doubt.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as DFResult};
 use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
 use crate::error::{Error, Result};
@@ -22,11 +23,16 @@ use crate::error::{Error, Result};
 pub(super) fn check(plan: &LogicalPlan, statement: &str) -> Result<()> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|plan| {
-        if let LogicalPlan::Filter(filter) = plan {
-            let schema = filter.input.schema();
-            found = split_conjunction(&filter.predicate)
+        let condition = match plan {
+            LogicalPlan::Filter(filter) => Some(&filter.predicate),
+            LogicalPlan::Join(join) => join.filter.as_ref(),
+            _ => None,
+        };
+        if let Some(condition) = condition {
+            let schema = merge_schema(&plan.inputs());
+            found = split_conjunction(condition)
                 .into_iter()
-                .find_map(|conjunct| mistaken(conjunct, schema));
+                .find_map(|conjunct| mistaken(conjunct, &schema));
         }
         Ok(if found.is_some() {
             TreeNodeRecursion::Stop
@@ -53,8 +59,10 @@ fn mistaken(conjunct: &Expr, schema: &DFSchema) -> Option<String> {
     match term {
         Expr::InSubquery(term) => {
             let correlated = !term.subquery.outer_ref_columns.is_empty();
-            (correlated && term.negated != negated && may_be_unknown(term, schema))
-                .then(|| text(term))
+            // Without a column it becomes a condition on the subquery's rows, which leaves out NULL.
+            let is_constant = term.expr.column_refs().is_empty();
+            let is_mistaken = (correlated || is_constant) && term.negated != negated;
+            (is_mistaken && may_be_unknown(term, schema)).then(|| text(term))
         }
         _ => told_apart(conjunct, true, schema),
     }

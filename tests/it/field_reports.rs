@@ -3,11 +3,10 @@
 //!
 //! Reports about statistics have a place of their own.
 
-use datafusion::prelude::SessionContext;
 use delta_disjoint::ErrorKind;
 use delta_disjoint::commit::ConflictKind;
 
-use crate::support::{Planned, Table, conflict_of, count, kind_of, rows, run};
+use crate::support::{Planned, Table, conflict_of, kind_of};
 
 const LEVELS: [&str; 2] = ["Serializable", "WriteSerializable"];
 
@@ -297,161 +296,6 @@ async fn change_with_a_subquery_takes_the_rows_it_says_and_explain_takes_none() 
                 assert_eq!(contents(&table).await, expected, "{condition}");
             }
         }
-    }
-}
-
-/// DataFusion joins two `IN` lists for one value without a thought for NULL (datafusion #24258): found by
-/// the history law, seed 8959 of transactions.
-#[tokio::test]
-async fn in_lists_keep_to_three_valued_logic() {
-    // Conditions over x, and the ids whose x satisfies them; x is id, and NULL where id is 0.
-    let cases: [(&str, &[i64]); 33] = [
-        ("x IN (1, 2) AND x NOT IN (4, NULL)", &[]),
-        ("x NOT IN (4, NULL, 3) AND x IN (1, 2, 1)", &[]),
-        (
-            "x IN (1, 2, 3, 4) AND NOT (x IN (4, CAST(NULL AS BIGINT), 3, 9))",
-            &[],
-        ),
-        ("x IN (1, 2, 3, 4) AND x NOT IN (4, 5, 6, 7)", &[1, 2, 3]),
-        ("x NOT IN (1, NULL) OR x NOT IN (2, NULL)", &[]),
-        ("x NOT IN (1, 2) OR x NOT IN (3, 4)", &[1, 2, 3, 4]),
-        (
-            "NOT (x IN (1, 2, 7, 8) AND x IN (3, 4, 5, 6))",
-            &[1, 2, 3, 4],
-        ),
-        ("x NOT IN (1, 2, 7, 8) OR x NOT IN (2, 4, 5, 6)", &[1, 3, 4]),
-        ("(x IN (1, 2) AND x IN (3, 4)) IS NULL", &[0]),
-        (
-            "(x IN (1, 2, 7, 8) AND x NOT IN (1, 2, 7, 8)) IS NULL",
-            &[0],
-        ),
-        ("(x NOT IN (1, 2) OR x NOT IN (3, 4)) IS NOT TRUE", &[0]),
-        ("NOT ((x IN (1, 2) AND x IN (3, 4)) IS NULL)", &[1, 2, 3, 4]),
-        (
-            "CASE WHEN x NOT IN (1, 2) OR x NOT IN (3, 4) THEN false ELSE true END",
-            &[0],
-        ),
-        ("x IN (1, id) AND x NOT IN (2, id)", &[]),
-        ("x IN (1, 2, NULL) AND x IN (2, 3, NULL)", &[2]),
-        ("x IN (1, 2) OR x IN (2, 3, NULL)", &[1, 2, 3]),
-        ("x NOT IN (1, 2) AND x NOT IN (2, 3)", &[4]),
-        ("x + 1 IN (2, 3) AND x + 1 NOT IN (9, NULL)", &[]),
-        ("NOT (x NOT IN (1, 2) OR x NOT IN (2, 3))", &[2]),
-        // Equalities become lists.
-        ("NOT ((x = 1 OR x = 2) AND (x = 3 OR x = 4))", &[1, 2, 3, 4]),
-        (
-            "NOT (x = 1 OR x = 2) OR NOT (x = 3 OR x = 4)",
-            &[1, 2, 3, 4],
-        ),
-        ("((x = 1 OR x = 2) AND x NOT IN (1, 2, 3, 4)) IS NULL", &[0]),
-        (
-            "(x IN (1 + 1, 2 + 1) AND x IN (3 + 1, 4 + 1)) IS NULL",
-            &[0],
-        ),
-        (
-            "(NOT (x <> 1 AND x <> 2) AND NOT (x <> 3 AND x <> 4)) IS NULL",
-            &[0],
-        ),
-        // So do values that differ only until they are simplified.
-        (
-            "x NOT IN (1, 2, 3, 4) OR x * 1 NOT IN (5, 6, 7, 8)",
-            &[1, 2, 3, 4],
-        ),
-        (
-            "x NOT IN (1, 2, 3, 4) OR CAST(x AS BIGINT) NOT IN (5, 6, 7, 8)",
-            &[1, 2, 3, 4],
-        ),
-        (
-            "(x IN (1, 2, 3, 4)) NOT IN (true) OR (x IN (1, 2, 3, 4)) NOT IN (false)",
-            &[1, 2, 3, 4],
-        ),
-        // Terms that are simplified by themselves.
-        ("NOT (CAST(x AS VARCHAR) ~ '.*')", &[]),
-        ("(CAST(x AS VARCHAR) ~ '.*') IS NULL", &[0]),
-        ("x ^ x = 0", &[1, 2, 3, 4]),
-        ("(x ^ id ^ x) = id", &[1, 2, 3, 4]),
-        // Lists that stand beside each other only when subqueries are merged.
-        (
-            "id IN (SELECT id FROM (SELECT id, x NOT IN (1, 2, 3, 4) AS a, x NOT IN (5, 6, 7, 8) AS b \
-             FROM t) WHERE a OR b)",
-            &[1, 2, 3, 4],
-        ),
-        (
-            "id IN (SELECT id FROM (SELECT * FROM t WHERE x NOT IN (4, 5, 6, NULL)) WHERE x IN (1, 2, 3, 7))",
-            &[],
-        ),
-    ];
-    let start = Table::create(
-        "id BIGINT, x BIGINT",
-        "",
-        &["VALUES (0, NULL), (1, 1), (2, 2)", "VALUES (3, 3), (4, 4)"],
-    )
-    .await;
-    for (condition, matching) in cases {
-        let matching: Vec<String> = matching.iter().map(i64::to_string).collect();
-        let select = format!("SELECT id FROM t WHERE {condition} ORDER BY id");
-        let table = start.copy().await;
-        assert_eq!(table.rows(&select).await, matching, "{condition}");
-
-        let deleted = count(&table.run(&format!("DELETE FROM t WHERE {condition}")).await);
-        assert_eq!(deleted, matching.len() as u64, "DELETE, {condition}");
-
-        let table = start.copy().await;
-        table
-            .run(&format!("PREPARE d AS DELETE FROM t WHERE {condition}"))
-            .await;
-        let prepared = count(&table.run("EXECUTE d").await);
-        table.run("DEALLOCATE d").await;
-        assert_eq!(prepared, matching.len() as u64, "PREPARE, {condition}");
-
-        if condition.contains("SELECT") {
-            continue;
-        }
-        let table = start.copy().await;
-        let merge = format!(
-            "MERGE INTO t USING (VALUES (1)) AS s (n) ON {condition} WHEN MATCHED THEN DELETE"
-        );
-        let merged = count(&table.run(&merge).await);
-        assert_eq!(merged, matching.len() as u64, "MERGE, {condition}");
-
-        let table = start.copy().await;
-        let update = format!("UPDATE t SET x = CASE WHEN ({condition}) THEN 100 ELSE 0 END");
-        table.run(&update).await;
-        let updated = table
-            .rows("SELECT id FROM t WHERE x = 100 ORDER BY id")
-            .await;
-        assert_eq!(updated, matching, "SET, {condition}");
-    }
-
-    // Sets of groups go by no name.
-    let sets = "SELECT x IN (1, 2) AS k, count(*) FROM t \
-                GROUP BY ROLLUP (x IN (1, 2) AND x NOT IN (2, NULL)) ORDER BY 1, 2";
-    let sets = sets.replace(
-        "x IN (1, 2) AS k",
-        "x IN (1, 2) AND x NOT IN (2, NULL) AS k",
-    );
-    let table = start.copy().await;
-    assert_eq!(
-        table.rows(&sets).await,
-        ["false|3", "NULL|2", "NULL|5"],
-        "false for 2, 3 and 4"
-    );
-
-    // What DataFusion makes of it by itself. Once it is right, `plan/in_lists.rs` can go.
-    let plain = SessionContext::new();
-    run(&plain, "CREATE TABLE t AS VALUES (1), (2), (NULL)").await;
-    for (condition, mistaken) in [
-        (
-            "column1 IN (1, 2, 3, 5) AND column1 NOT IN (4, NULL, 6, 7)",
-            vec!["1", "2"],
-        ),
-        (
-            "column1 NOT IN (1, 2, 5, 6) OR column1 NOT IN (3, 4, 7, 8)",
-            vec!["1", "2", "NULL"],
-        ),
-    ] {
-        let select = format!("SELECT * FROM t WHERE {condition} ORDER BY 1");
-        assert_eq!(rows(&plain, &select).await, mistaken, "{condition}");
     }
 }
 

@@ -20,6 +20,7 @@ mod concurrent_update;
 mod conflict_errors;
 mod contention;
 mod create;
+mod datafusion_faults;
 mod delete;
 mod deletion_vectors;
 mod deltalake_winners;

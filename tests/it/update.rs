@@ -347,3 +347,26 @@ async fn names_fold_to_lower_case_unless_they_are_quoted() {
         assert!(error.contains(names), "{statement}: {error}");
     }
 }
+
+/// A CASE whose branches differ in type gets its type after the cast to the column's was decided.
+#[tokio::test]
+async fn a_new_value_of_another_type_than_planned_is_cast_to_the_column() {
+    let table = Table::create(
+        "id INT, n SMALLINT, p DECIMAL(10,2), ts TIMESTAMP",
+        "",
+        &["VALUES (1, 1, 1.5, TIMESTAMP '2020-01-01 00:00:00'), (2, NULL, NULL, NULL)"],
+    )
+    .await;
+    let update = "UPDATE t SET id = CASE WHEN n = 1 THEN id ELSE 5 END, \
+                  n = CASE WHEN n = 1 THEN n ELSE 7 END, \
+                  p = CASE WHEN n = 1 THEN p ELSE 2 END, \
+                  ts = CASE WHEN n = 1 THEN ts ELSE TIMESTAMP '2021-01-01 00:00:00' END";
+    assert_eq!(count(&table.run(update).await), 2);
+    assert_eq!(
+        table.rows("SELECT * FROM t ORDER BY id").await,
+        [
+            "1|1|1.50|2020-01-01T00:00:00",
+            "5|7|2.00|2021-01-01T00:00:00"
+        ]
+    );
+}
