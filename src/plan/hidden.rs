@@ -10,12 +10,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as DFResult, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit,
 };
 
-use super::three_valued::with_names;
+use super::three_valued::{schema_below, with_names};
 
 /// `plan` and its subqueries, with the same answers.
 pub(super) fn hidden(plan: LogicalPlan) -> DFResult<LogicalPlan> {
@@ -33,10 +32,7 @@ pub(super) fn hidden(plan: LogicalPlan) -> DFResult<LogicalPlan> {
         if !is_touched {
             return Ok(Transformed::no(plan));
         }
-        let schema = match plan.inputs().as_slice() {
-            [] => DFSchema::clone(plan.schema()),
-            inputs => merge_schema(inputs),
-        };
+        let schema = schema_below(&plan)?;
         with_names(plan, |expr| {
             let has_bits = expr.exists(|node| Ok(is_of_bits(node)))?;
             expr.transform_up(|node| rewritten(node, has_bits, &schema))

@@ -35,10 +35,7 @@ pub(crate) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
         if !is_touched {
             return Ok(Transformed::no(plan));
         }
-        let schema = match plan.inputs().as_slice() {
-            [] => DFSchema::clone(plan.schema()),
-            inputs => merge_schema(inputs),
-        };
+        let schema = schema_below(&plan)?;
         let is_filter = matches!(plan, LogicalPlan::Filter(_));
         with_names(plan, |expr| {
             if is_filter {
@@ -67,6 +64,18 @@ pub(super) fn with_names(
         expr => named(expr),
     })?
     .map_data(LogicalPlan::recompute_schema)
+}
+
+/// The columns that the expressions of `plan` are over.
+pub(super) fn schema_below(plan: &LogicalPlan) -> DFResult<DFSchema> {
+    match (plan, plan.inputs().as_slice()) {
+        // Its filters are over columns that it need not show.
+        (LogicalPlan::TableScan(scan), _) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+        }
+        (plan, []) => Ok(DFSchema::clone(plan.schema())),
+        (_, inputs) => Ok(merge_schema(inputs)),
+    }
 }
 
 /// Whether `plan` is a change.

@@ -281,5 +281,11 @@ async fn casts_and_minus_mean_what_they_say() {
         let table = start.copy().await;
         let delete = format!("DELETE FROM t WHERE {condition}");
         assert_eq!(count(&table.run(&delete).await), matching, "{condition}");
+        // Filters that are in the scan already.
+        let table = start.copy().await;
+        let prepare = format!("PREPARE d AS UPDATE t SET x = 0 WHERE {condition}");
+        table.run(&prepare).await;
+        table.run("EXECUTE d").await;
+        table.run("DEALLOCATE d").await;
     }
 }
