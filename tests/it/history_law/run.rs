@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
             }
             return self.same_rows(before).map(|()| false);
         };
-        let outcome = if self.history.seed % ASKED == 0 {
+        let outcome = if self.history.seed.is_multiple_of(ASKED) {
             statement.run().await
         } else {
             statement.run_unasked().await
