@@ -6,6 +6,7 @@ use std::sync::Arc;
 use delta_disjoint::commit::{
     Actions, CommitOptions, CommitOutcome, ConflictKind, Operation, OptimisticTransaction, Verdict,
 };
+use delta_disjoint::explain::{Question, explain};
 use delta_disjoint::read::read_set::{Read, ReadScope, ReadSet};
 use delta_disjoint::read::snapshot::TableSnapshot;
 use deltalake::kernel::{Add, Remove, Transaction};
@@ -394,7 +395,52 @@ impl Hand {
         entry
     }
 
+    /// What `explain` says of such a commit; nothing where it cannot be asked.
+    async fn foretold(&self, actions: &Actions, reads: &[Read]) -> Option<Verdict> {
+        let is_plain = actions.adds.iter().all(|add| add.data_change)
+            && actions.removes.iter().all(|remove| remove.data_change)
+            && actions.metadata.is_none()
+            && actions.protocol.is_none()
+            && actions.transactions.is_empty()
+            && actions.domains.is_empty();
+        let is_change = !actions.adds.is_empty() || !actions.removes.is_empty();
+        let is_unrecorded = reads.is_empty() && actions.removes.is_empty();
+        if !is_plain || !is_change || is_unrecorded {
+            return None;
+        }
+        let whole_table = reads
+            .iter()
+            .any(|read| matches!(read.scope, ReadScope::WholeTable));
+        let is_nothing = |read: &Read| matches!(read.scope, ReadScope::Nothing);
+        assert!(whole_table || reads.iter().all(is_nothing), "{reads:?}");
+        if !whole_table && !reads.is_empty() && !actions.removes.is_empty() {
+            // Who removes and says nothing has read everything.
+            return None;
+        }
+        let removes = actions.removes.iter().map(|remove| remove.path.clone());
+        let question = Question {
+            whole_table,
+            removes: removes.collect(),
+            ..Question::new(self.snapshot.version)
+        };
+        let verdict = explain(&self.table.handle(), &question).await;
+        Some(verdict.expect("an answer"))
+    }
+
     async fn commit(&self, actions: Actions, reads: Vec<Read>) -> Result<u64, Verdict> {
+        let foretold = self.foretold(&actions, &reads).await;
+        let outcome = self.commit_unasked(actions, reads).await;
+        if let Some(foretold) = foretold {
+            let met = outcome.as_ref().err().map(|verdict| &verdict.conflicts);
+            assert_eq!(
+                Some(&foretold.conflicts).filter(|told| !told.is_empty()),
+                met
+            );
+        }
+        outcome
+    }
+
+    async fn commit_unasked(&self, actions: Actions, reads: Vec<Read>) -> Result<u64, Verdict> {
         let transaction = OptimisticTransaction {
             snapshot: Arc::clone(&self.snapshot),
             reads: ReadSet::new(reads),

@@ -1,13 +1,15 @@
 //! The rules of statistics and of partition values for the types that the table of the other rules
 //! has no column of, and for columns that are mapped.
 
+use delta_disjoint::explain::explain;
 use delta_disjoint::reason::ReasonCode;
 use serde_json::{Value, json};
 
 use super::log::{Log, added, reads};
 use ReasonCode::{
     BoundsOverlap, ColumnStatisticsMissing, NanPossible, PartitionPredicateOnly,
-    PartitionValueUnknown, PartitionValues, RoundedTimestamp, Statistics, TypeRule,
+    PartitionValueUnknown, PartitionValues, RoundedTimestamp, Statistics, TruncatedString,
+    TypeRule,
 };
 
 const SERIALIZABLE: &str = "delta.isolationLevel";
@@ -260,4 +262,47 @@ async fn mapped_columns_are_looked_up_by_their_physical_names() {
         log.commit(&[added("a", json!({"col-2": "1"}), "")]);
         expect(&mut log, added("new", values, stats), predicate, expected).await;
     }
+}
+
+/// A maximum as long as the table lets strings be may have been cut.
+#[tokio::test]
+async fn the_prefix_length_of_the_table_decides_what_a_string_maximum_is() {
+    for (length, decided) in [
+        (None, (true, Statistics)),
+        (Some("9"), (true, Statistics)),
+        (Some("8"), (false, TruncatedString)),
+    ] {
+        let mut properties = json!({SERIALIZABLE: "Serializable"});
+        if let Some(length) = length {
+            properties["delta.dataSkippingStringPrefixLength"] = json!(length);
+        }
+        let mut log = Log::new(false, properties);
+        let file = added(
+            "c",
+            json!({}),
+            &bounds("s", json!("abc"), json!("abcdefgh")),
+        );
+        expect(&mut log, file, "s > 'abcdefghz'", decided).await;
+    }
+}
+
+/// Bounds in the order of a collation prove nothing about the order of bytes.
+#[tokio::test]
+async fn a_table_with_a_collated_column_is_refused_by_name() {
+    let mut collated = field("s", json!("string"));
+    collated["metadata"] = json!({"__COLLATIONS": {"s": "icu.en_US"}});
+    let mut log = Log::of(
+        json!({"minReaderVersion": 1, "minWriterVersion": 2}),
+        vec![collated],
+        &[],
+        json!({SERIALIZABLE: "Serializable"}),
+    );
+    log.commit(&[added("a", json!({}), &bounds("s", json!("a"), json!("b")))]);
+    log.commit(&[added("b", json!({}), &bounds("s", json!("A"), json!("B")))]);
+    let error = explain(&log.handle(), &reads(&["s = 'c'"])).await;
+    let error = error.expect_err("it is refused").to_string();
+    assert!(
+        error.contains("collations, which the column s uses"),
+        "{error}"
+    );
 }
