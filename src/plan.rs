@@ -8,11 +8,12 @@
 //! ```
 
 pub(crate) mod change_feed;
+mod common_names;
 mod filled;
 mod hidden;
 mod key_source;
 pub(crate) mod merge;
-pub(crate) mod mirrored;
+mod mirrored;
 pub mod node;
 pub mod pin;
 pub mod planner;
@@ -23,7 +24,7 @@ mod semi_join;
 mod sources;
 mod subquery_rows;
 mod target;
-pub(crate) mod three_valued;
+mod three_valued;
 mod transaction;
 mod unknown_in;
 mod unknown_join;

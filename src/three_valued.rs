@@ -16,6 +16,7 @@
 
 use std::collections::HashSet;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::InList;
@@ -358,7 +359,13 @@ fn guarded_value(expr: Expr, care: Care, schema: &DFSchema) -> Result<Expr> {
         if is_unknown.is_empty() || node.is_volatile() {
             return Ok(Transformed::no(node));
         }
-        let null = ScalarValue::try_from(&node.get_type(schema)?)?;
+        let data_type = match &node {
+            Expr::BinaryExpr(binary) if binary.op == Operator::BitwiseXor => {
+                node.get_type(schema)?
+            }
+            _ => DataType::Boolean,
+        };
+        let null = ScalarValue::try_from(&data_type)?;
         let case = when(joined_by(Operator::Or, is_unknown), lit(null)).otherwise(node)?;
         Ok(Transformed::yes(case))
     })?;

@@ -54,7 +54,7 @@ fn is_of_bits(expr: &Expr) -> bool {
 fn rewritten(node: Expr, has_bits: bool, schema: &DFSchema) -> DFResult<Transformed<Expr>> {
     let hide = |operand: Box<Expr>| hidden_cast(*operand, schema);
     Ok(match node {
-        Expr::Negative(inner) if has_bits => {
+        Expr::Negative(inner) if has_bits && inner.get_type(schema)?.is_signed_integer() => {
             let zero = ScalarValue::new_zero(&inner.get_type(schema)?)?;
             Transformed::yes(lit(zero) - *inner)
         }

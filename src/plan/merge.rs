@@ -44,7 +44,7 @@ use super::filled::FilledColumns;
 use super::key_source::KeySource;
 use super::node::{DeltaDml, DmlKind, MergeShape};
 use super::target::planned;
-use super::{subquery_rows, unknown_in};
+use super::unknown_in;
 use crate::error::{Error, Result};
 use crate::read::keys::KeyedRead;
 use crate::read::predicate::text_of;
@@ -66,7 +66,6 @@ pub(super) fn merge(
     provider: DisjointTableProvider,
 ) -> Result<DeltaDml> {
     check_columns(op, &provider)?;
-    subquery_rows::check(&dml.input, "MERGE")?;
     unknown_in::check(&dml.input, "MERGE")?;
     let relations = relations(dml, &provider)?;
     check_references(op, &relations)?;
@@ -277,7 +276,6 @@ fn join(
             .and_then(|joined| joined.filter(filter))
             .and_then(LogicalPlanBuilder::build),
     )?;
-    subquery_rows::check(&filtered, "MERGE")?;
     unknown_in::check(&filtered, "MERGE")?;
     Ok(filtered)
 }

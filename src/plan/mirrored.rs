@@ -10,7 +10,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
 /// `plan` and its subqueries, with the constants on the right.
-pub(crate) fn turned(plan: LogicalPlan) -> DFResult<LogicalPlan> {
+pub(super) fn turned(plan: LogicalPlan) -> DFResult<LogicalPlan> {
     plan.transform_down_with_subqueries(|plan| {
         let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
         if is_condition {

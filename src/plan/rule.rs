@@ -22,7 +22,9 @@ use super::filled::FilledColumns;
 use super::merge::merge;
 use super::node::{DeltaDml, DmlKind};
 use super::target::{self, planned};
-use super::{hidden, mirrored, subquery_rows, three_valued, unknown_in, unknown_join};
+use super::{
+    common_names, hidden, mirrored, subquery_rows, three_valued, unknown_in, unknown_join,
+};
 use crate::error::{Error, Result};
 use crate::read::provider::DisjointTableProvider;
 
@@ -38,20 +40,25 @@ impl AnalyzerRule for DeltaDmlRule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DFResult<LogicalPlan> {
-        let rewritten = plan.transform_down(|plan| match plan {
+        let rewritten = common_names::renamed(plan)?.transform_down(|plan| match plan {
             LogicalPlan::Dml(dml) => match delta_provider(&dml.target) {
                 Some(provider) => Ok(Transformed::yes(rewrite(&dml, provider)?)),
                 None => Ok(Transformed::no(LogicalPlan::Dml(dml))),
             },
             other => Ok(Transformed::no(other)),
         })?;
-        let kept = mirrored::turned(three_valued::keep_unknown(rewritten.data)?)?;
-        if three_valued::changes_rows(&kept)? {
-            hidden::hidden(subquery_rows::may_find_nothing(kept)?)
-        } else {
-            Ok(kept)
-        }
+        as_written(rewritten.data)
     }
+}
+
+/// `plan`, with conditions that the optimizer takes for what they say; what cannot be had is refused.
+pub(crate) fn as_written(plan: LogicalPlan) -> DFResult<LogicalPlan> {
+    if !three_valued::changes_rows(&plan)? {
+        return mirrored::turned(three_valued::keep_unknown(plan)?);
+    }
+    subquery_rows::check(&plan)?;
+    let nullable = subquery_rows::may_find_nothing(plan)?;
+    hidden::hidden(mirrored::turned(three_valued::keep_unknown(nullable)?)?)
 }
 
 /// The provider behind a table source, if it is one of this crate.
@@ -66,7 +73,6 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
     let mut filled = FilledColumns::default();
     let (kind, input) = match &dml.op {
         WriteOp::Insert(op @ (InsertOp::Append | InsertOp::Overwrite)) => {
-            subquery_rows::check(&input, "INSERT")?;
             unknown_in::check(&input, "INSERT")?;
             let (input, left_out) = FilledColumns::of_insert(input)?;
             filled = left_out;
@@ -82,14 +88,12 @@ fn rewrite(dml: &DmlStatement, provider: DisjointTableProvider) -> Result<Logica
             ));
         }
         WriteOp::Delete => {
-            subquery_rows::check(&input, "DELETE")?;
             unknown_in::check(&input, "DELETE")?;
             unknown_join::check(&input, "DELETE")?;
             let input = target::with_positions(input, "DELETE", &provider)?;
             (DmlKind::Delete, target::only_positions(input)?)
         }
         WriteOp::Update => {
-            subquery_rows::check(&input, "UPDATE")?;
             unknown_in::check(&input, "UPDATE")?;
             unknown_join::check(&input, "UPDATE")?;
             filled = FilledColumns::of_update(&input, &provider);

@@ -16,12 +16,12 @@ use datafusion::logical_expr::{
 
 use crate::error::{Error, Result};
 
-/// Refuses `plan`, the input of `statement`, if such a subquery would change the rows it finds.
+/// Refuses `plan`, a change, if such a subquery would change the rows it finds.
 ///
 /// # Errors
 ///
 /// `Unsupported`, with what to write instead.
-pub(super) fn check(plan: &LogicalPlan, statement: &str) -> Result<()> {
+pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expr| {
@@ -48,7 +48,7 @@ pub(super) fn check(plan: &LogicalPlan, statement: &str) -> Result<()> {
     match found {
         None => Ok(()),
         Some(what) => Err(Error::unsupported(format!(
-            "{statement} with a subquery that depends on the outer row and has {what}, which would be \
+            "a change with a subquery that depends on the outer row and has {what}, which would be \
              forgotten; compare a scalar subquery, such as (SELECT count(*) FROM … WHERE …) > 0"
         ))),
     }
@@ -73,9 +73,31 @@ fn mistaken(plan: &LogicalPlan, is_scalar: bool) -> Option<&'static str> {
         LogicalPlan::Filter(filter) if is_ungrouped(&filter.input) => {
             Some("HAVING without GROUP BY")
         }
-        plan if !is_scalar && is_ungrouped(plan) => Some("an aggregate without GROUP BY"),
-        _ => None,
+        LogicalPlan::Aggregate(aggregate) if is_scalar && is_ungrouped(plan) => {
+            mistaken_below(&aggregate.input)
+        }
+        plan if is_ungrouped(plan) => Some("an aggregate without GROUP BY"),
+        plan => mistaken_below(plan),
     }
+}
+
+/// What of `plan`, which is not the top, is forgotten where it depends on the outer row.
+fn mistaken_below(plan: &LogicalPlan) -> Option<&'static str> {
+    let mut found = None;
+    // The walk fails only where its closure does.
+    let _ = plan.apply(|node| {
+        let is_limited = matches!(node, LogicalPlan::Limit(_));
+        if (is_limited || is_ungrouped(node)) && !node.all_out_ref_exprs().is_empty() {
+            found = Some(if is_limited {
+                "LIMIT or OFFSET inside"
+            } else {
+                "an aggregate without GROUP BY inside"
+            });
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
 }
 
 fn is_ungrouped(plan: &LogicalPlan) -> bool {
@@ -84,18 +106,15 @@ fn is_ungrouped(plan: &LogicalPlan) -> bool {
 
 /// `plan` and its subqueries, with scalar subqueries that may be NULL unless they have a row for sure.
 pub(super) fn may_find_nothing(plan: LogicalPlan) -> DFResult<LogicalPlan> {
-    plan.transform_down_with_subqueries(|plan| {
+    plan.transform_up_with_subqueries(|plan| {
         let rewritten = plan.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
                 Expr::ScalarSubquery(subquery) => nullable(subquery),
                 other => Ok(Transformed::no(other)),
             })
         })?;
-        if rewritten.transformed {
-            rewritten.map_data(LogicalPlan::recompute_schema)
-        } else {
-            Ok(rewritten)
-        }
+        // Also where only an input became nullable.
+        rewritten.map_data(LogicalPlan::recompute_schema)
     })
     .map(|transformed| transformed.data)
 }

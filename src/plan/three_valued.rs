@@ -4,13 +4,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as DFResult};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, WriteOp};
 
 use super::node::DeltaDml;
 use crate::three_valued::{self, Care};
 
 /// `plan` and its subqueries, with conditions that keep to three-valued logic.
-pub(crate) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
+pub(super) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
     let changes_rows = changes_rows(&plan)?;
     let mut lists = 0;
     plan.apply_with_subqueries(|plan| {
@@ -36,7 +36,7 @@ pub(crate) fn keep_unknown(plan: LogicalPlan) -> DFResult<LogicalPlan> {
             return Ok(Transformed::no(plan));
         }
         let schema = schema_below(&plan)?;
-        let is_filter = matches!(plan, LogicalPlan::Filter(_));
+        let is_filter = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
         with_names(plan, |expr| {
             if is_filter {
                 three_valued::condition(expr, care, &schema)
@@ -72,6 +72,15 @@ pub(super) fn schema_below(plan: &LogicalPlan) -> DFResult<DFSchema> {
         // Its filters are over columns that it need not show.
         (LogicalPlan::TableScan(scan), _) => {
             DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+        }
+        // What a MERGE says is over its target too, which is no input.
+        (LogicalPlan::Dml(dml), _) if matches!(dml.op, WriteOp::MergeInto(_)) => {
+            let mut schema = DFSchema::clone(dml.input.schema());
+            schema.merge(&DFSchema::try_from_qualified_schema(
+                dml.table_name.clone(),
+                &dml.target.schema(),
+            )?);
+            Ok(schema)
         }
         (plan, []) => Ok(DFSchema::clone(plan.schema())),
         (_, inputs) => Ok(merge_schema(inputs)),

@@ -20,8 +20,7 @@ use super::transaction;
 use crate::config::DeltaOptions;
 use crate::error::{Error, Result};
 use crate::plan::merge::with_insert_columns;
-use crate::plan::mirrored;
-use crate::plan::three_valued::keep_unknown;
+use crate::plan::rule::as_written;
 use crate::read::provider::DisjointTableProvider;
 
 /// Plans the one statement in `text`.
@@ -132,9 +131,7 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> DFResult<DataFrame> {
     }
     let plan = match plan.data {
         // It is optimized without the rules of the analyzer.
-        plan @ LogicalPlan::Statement(PlanStatement::Prepare(_)) => {
-            mirrored::turned(keep_unknown(plan)?)?
-        }
+        plan @ LogicalPlan::Statement(PlanStatement::Prepare(_)) => as_written(plan)?,
         plan => plan,
     };
     if open.is_none() {

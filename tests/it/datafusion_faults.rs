@@ -224,6 +224,9 @@ async fn subqueries_with_a_row_in_any_case_are_refused_or_right() {
         "(SELECT count(*) FROM t AS u WHERE u.x = t.x + 100 HAVING count(*) > 0) IS NULL",
         "7 NOT IN (SELECT u.id FROM t AS u)",
         "NOT (7 IN (SELECT u.id FROM t AS u))",
+        "NOT EXISTS (SELECT 1 FROM (SELECT count(*) AS c FROM t AS u WHERE u.x = t.x + 100) AS q \
+         WHERE q.c = 0)",
+        "EXISTS (SELECT 1 FROM (SELECT u.x FROM t AS u WHERE u.x >= t.x OFFSET 1) AS q WHERE q.x > 0)",
         "id IN (SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id \
          AND (b.id NOT IN (SELECT c.id FROM t AS c) OR b.id = 9))",
     ] {
@@ -244,10 +247,29 @@ async fn subqueries_with_a_row_in_any_case_are_refused_or_right() {
     for condition in [
         "(SELECT u.x FROM t AS u WHERE u.id = 99) IS NOT NULL",
         "(1 = (SELECT u.x FROM t AS u WHERE u.id = 99)) IS NOT NULL",
+        "NOT ((SELECT u.x FROM t AS u WHERE u.id = 99) IN (1, 2, 3, 4) \
+         AND (SELECT u.x FROM t AS u WHERE u.id = 99) IN (5, 6, 7, 8))",
     ] {
-        let deleted = table.run(&format!("DELETE FROM t WHERE {condition}")).await;
-        assert_eq!(count(&deleted), 0, "{condition}");
+        let delete = format!("DELETE FROM t WHERE {condition}");
+        assert_eq!(count(&table.run(&delete).await), 0, "{condition}");
+        table.run(&format!("PREPARE d AS {delete}")).await;
+        assert_eq!(
+            count(&table.run("EXECUTE d").await),
+            0,
+            "PREPARE, {condition}"
+        );
+        table.run("DEALLOCATE d").await;
     }
+    // Prepared, a MERGE has conditions over its target, which is no input of it.
+    let merge = "MERGE INTO t USING (VALUES (1, 1)) AS s (k, n) ON t.id = s.k AND t.x = 1 \
+                 WHEN MATCHED AND s.n = 1 AND t.x = 7 THEN DELETE";
+    table.run(&format!("PREPARE m AS {merge}")).await;
+    assert_eq!(count(&table.run("EXECUTE m").await), 0);
+    let exists = "NOT EXISTS (SELECT max(u.x) FROM t AS u WHERE u.x = t.x + 100)";
+    let error = table
+        .refused(&format!("PREPARE d AS DELETE FROM t WHERE {exists}"))
+        .await;
+    assert_eq!(kind_of(&error), Some(ErrorKind::Unsupported), "{error}");
     let update = "UPDATE t SET id = (SELECT u.x FROM t AS u WHERE u.id = 99) * 0 WHERE id = 1";
     assert_eq!(count(&table.run(update).await), 1);
     let coalesced = "UPDATE t SET x = coalesce((SELECT u.x FROM t AS u WHERE u.id = 99), x + 10)";
@@ -288,4 +310,27 @@ async fn casts_and_minus_mean_what_they_say() {
         table.run("EXECUTE d").await;
         table.run("DEALLOCATE d").await;
     }
+}
+
+/// `PREPARE` and `EXECUTE` both name the common subexpressions that they find, from 1 on.
+#[tokio::test]
+async fn prepared_values_are_those_of_their_own_expressions() {
+    let table = Table::create(
+        "y BIGINT, k SMALLINT, b BOOLEAN, c BOOLEAN",
+        "",
+        &["VALUES (0, 1, true, true)"],
+    )
+    .await;
+    table
+        .run(
+            "PREPARE p AS UPDATE t SET y = coalesce(y % 50, 0), b = k <> 2 OR k = 3, c = k = 100000",
+        )
+        .await;
+    table.run("EXECUTE p").await;
+    assert_eq!(table.rows("SELECT * FROM t").await, ["0|1|true|false"]);
+    table
+        .run("PREPARE q AS UPDATE t SET b = k <> 2 OR k = 3, c = k = 100000")
+        .await;
+    table.run("EXECUTE q").await;
+    assert_eq!(table.rows("SELECT * FROM t").await, ["0|1|true|false"]);
 }

@@ -171,21 +171,29 @@ impl Answer {
                 let said = said();
                 // The question names no files to remove, no application and no domain. Of several
                 // reads that a file meets either may be named.
-                let what =
-                    |conflict: &Conflict| (conflict.kind, conflict.version, conflict.path.clone());
-                let told: Vec<_> = said.conflicts.iter().map(what).collect();
+                let what = |conflict: &Conflict| {
+                    (
+                        conflict.kind.as_str(),
+                        conflict.version,
+                        conflict.path.clone(),
+                    )
+                };
+                let mut told: Vec<_> = said.conflicts.iter().map(what).collect();
                 let met: Vec<_> = found.conflicts.iter().map(what).collect();
-                let met: Vec<_> = met
+                let mut met: Vec<_> = met
                     .into_iter()
                     .filter(|(kind, ..)| {
-                        !matches!(
-                            kind,
-                            ConflictKind::ConcurrentDeleteDelete
-                                | ConflictKind::ConcurrentTransaction
-                                | ConflictKind::ConcurrentDomainMetadata
-                        )
+                        ![
+                            ConflictKind::ConcurrentDeleteDelete,
+                            ConflictKind::ConcurrentTransaction,
+                            ConflictKind::ConcurrentDomainMetadata,
+                        ]
+                        .iter()
+                        .any(|unasked| unasked.as_str() == *kind)
                     })
                     .collect();
+                told.sort();
+                met.sort();
                 assert_eq!(
                     told,
                     met,
