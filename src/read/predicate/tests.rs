@@ -31,7 +31,7 @@ fn text_is_readable_and_unqualified() {
         ("s = 'a''''b'", "s = 'a''''b'"),
         (r"s = '\'' OR '", r"s = '\'' OR '"),
         (
-            "a IS DISTINCT FROM 1 AND b = 2",
+            "(a IS DISTINCT FROM 1) AND b = 2",
             "(a IS DISTINCT FROM 1) AND b = 2",
         ),
         ("NOT (a = 1 AND b = 2)", "(a <> 1 OR b <> 2)"),
