@@ -39,6 +39,14 @@ pub(crate) struct Care {
     pub(crate) several_lists: bool,
 }
 
+impl Care {
+    /// Nothing is left to chance.
+    pub(crate) const FULL: Self = Self {
+        changes_rows: true,
+        several_lists: true,
+    };
+}
+
 /// `condition`, whose unknown may as well be false, over `schema`.
 ///
 /// # Errors
@@ -75,11 +83,7 @@ pub(crate) fn value(value: Expr, care: Care, schema: &DFSchema) -> Result<Transf
 /// How many lists `expr` holds, and whether it holds anything that may be minded.
 pub(crate) fn terms_in(expr: &Expr) -> (usize, bool) {
     let terms = Terms::of(expr);
-    let care = Care {
-        changes_rows: true,
-        several_lists: true,
-    };
-    (terms.lists, terms.may_be_mistaken(care))
+    (terms.lists, terms.may_be_mistaken(Care::FULL))
 }
 
 /// What an expression holds, its operands' operands included.
@@ -337,20 +341,8 @@ fn guarded_value(expr: Expr, care: Care, schema: &DFSchema) -> Result<Expr> {
         );
     }
     let guarded = expr.transform_up(|node| {
-        let operands: Vec<&Expr> = match &node {
-            Expr::InList(list) => vec![&list.expr],
-            Expr::BinaryExpr(binary) if is_equality_with_a_constant(&node) => {
-                vec![&binary.left, &binary.right]
-            }
-            Expr::BinaryExpr(binary)
-                if (is_regex(binary.op) || binary.op == Operator::BitwiseXor) =>
-            {
-                vec![&binary.left, &binary.right]
-            }
-            _ => vec![],
-        };
         let mut seen = HashSet::new();
-        let is_unknown: Vec<Expr> = operands
+        let is_unknown: Vec<Expr> = operands_of(&node)
             .into_iter()
             .filter(|operand| !is_never_null(operand) && operand.nullable(schema).unwrap_or(true))
             .filter(|operand| seen.insert(*operand))
@@ -372,11 +364,23 @@ fn guarded_value(expr: Expr, care: Care, schema: &DFSchema) -> Result<Expr> {
     Ok(guarded.data)
 }
 
+/// The operands whose NULL makes a term unknown; none of what is no term.
+fn operands_of(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::InList(list) => vec![&list.expr],
+        Expr::BinaryExpr(binary)
+            if is_equality_with_a_constant(binary)
+                || is_regex(binary.op)
+                || binary.op == Operator::BitwiseXor =>
+        {
+            vec![&binary.left, &binary.right]
+        }
+        _ => vec![],
+    }
+}
+
 /// Only such an equality can become a list.
-fn is_equality_with_a_constant(expr: &Expr) -> bool {
-    let Expr::BinaryExpr(binary) = expr else {
-        return false;
-    };
+fn is_equality_with_a_constant(binary: &BinaryExpr) -> bool {
     matches!(binary.op, Operator::Eq | Operator::NotEq)
         && [&binary.left, &binary.right].into_iter().any(|side| {
             side.column_refs().is_empty() && !side.contains_outer() && !has_subquery(side)
@@ -388,15 +392,7 @@ fn nested(expr: &Expr) -> usize {
     let mut deepest = 0;
     let mut left = vec![(expr, 0)];
     while let Some((next, depth)) = left.pop() {
-        let is_term = match next {
-            Expr::InList(_) => true,
-            Expr::BinaryExpr(binary) => {
-                is_equality_with_a_constant(next)
-                    || (is_regex(binary.op) || binary.op == Operator::BitwiseXor)
-            }
-            _ => false,
-        };
-        let depth = depth + usize::from(is_term);
+        let depth = depth + usize::from(!operands_of(next).is_empty());
         deepest = deepest.max(depth);
         // The walk fails only where its closure does.
         let _ = next.apply_children(|child| {

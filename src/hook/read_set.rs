@@ -98,11 +98,7 @@ impl Reads {
             .with_schema(Arc::clone(&schema))
             .build();
         let simplifier = ExprSimplifier::new(context);
-        let care = Care {
-            changes_rows: true,
-            several_lists: true,
-        };
-        let kept = three_valued::condition(condition.clone(), care, &schema);
+        let kept = three_valued::condition(condition.clone(), Care::FULL, &schema);
         kept.and_then(|kept| simplifier.coerce(kept.data, &schema))
             .and_then(|coerced| simplifier.simplify(coerced))
             .unwrap_or(condition)
